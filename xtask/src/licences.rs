@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_stands_once_with_all_that_it_is_from() {
+    fn a_licence_text_is_printed_once_with_all_its_packages() {
         let [one, two, bare] = ["one", "two", "bare"].map(|name| package(name, "MIT/Apache-2.0"));
         let text = vec!["May be used.\n".to_owned()];
         let known = [("MIT", "Permission is granted.".to_owned())];

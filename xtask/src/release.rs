@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_is_not_removed() {
+    fn existing_files_are_not_removed() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("new/folder");
         empty(&out).unwrap();

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_tests_use_is_no_part() {
+    fn dependencies_of_tests_are_left_out() {
         let package = |name: &str, source: Option<&str>| json!({ "id": name, "name": name, "version": "1.0.0", "license": "MIT/Apache-2.0", "manifest_path": "", "source": source });
         let on = |name: &str, kind: Option<&str>| json!({ "pkg": name, "dep_kinds": [{ "kind": kind }] });
         let crates: Crates = serde_json::from_value(json!({

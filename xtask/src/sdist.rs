@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_archive_lacks_is_named() {
+    fn missing_files_of_an_archive_are_named() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("wgoose-1")).unwrap();
         fs::write(folder.path().join("wgoose-1/LICENSE"), "text").unwrap();

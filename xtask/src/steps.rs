@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_prepared_may_fail() {
+    fn a_step_that_fails_after_its_preparation_is_reported() {
         let mut steps = Steps::default();
         steps.run_where("one", || Ok(1), |one| if one == 1 { Err(Error::Other("broken".into())) } else { Ok(()) });
         assert_eq!(steps.finish().unwrap_err().to_string(), "one: broken");

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn each_half_alone_is_not_enough() {
+    fn loader_or_manifest_alone_is_not_enough() {
         assert_eq!(driver(&[], &[]), Err(Missing::Loader));
         assert_eq!(driver(&["etc/vulkan/icd.d/nvidia.json"], &[]), Err(Missing::Loader));
         assert_eq!(driver(&[LOADER], &[]), Err(Missing::Driver));

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_named() {
+    fn oversized_files_are_named() {
         assert_eq!(of(&[("a.rs", ONE + 1)]), ["a.rs has 3.00 MB: a file has at most 3.00 MB"]);
         let [all] = &of(&[("a.rs", 2), ("b.rs", ONE), (TRAINED, ALL - ONE - 1)])[..] else { panic!("no fault") };
         let largest =

@@ -30,7 +30,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn the_workspace_is_that_of_the_running_package() {
+    fn the_workspace_belongs_to_the_running_package() {
         let folder = tempfile::tempdir().unwrap();
         let of = |name: &str| folder.path().join(name);
         for name in ["original", "copy"] {

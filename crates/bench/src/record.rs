@@ -171,7 +171,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn a_torn_line_is_set_aside_and_a_damaged_one_left() {
+    fn a_torn_line_is_set_aside_and_a_damaged_line_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("b.jsonl");
         std::fs::write(&path, "{\"a\":1}\n{\"a\":\u{1}}\n{\"a\":3").unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_line_without_its_end_gets_one_and_another_file_is_refused() {
+    fn an_unended_last_line_is_ended_and_a_foreign_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("b.jsonl");
         std::fs::write(&path, "[1]").unwrap();

@@ -162,7 +162,7 @@ mod tests {
     use wgoose_plans::{Gain, Stale};
 
     #[test]
-    fn tuning_and_asking_have_their_conditions() {
+    fn the_first_use_asks_tunes_or_does_nothing() {
         let report = |origin, stale| PlanReport { origin, gain: Gain::Unknown, stale, skipped: Vec::new() };
         let none = report(Origin::Default { was_asked: false }, Vec::new());
         let in_store = || Origin::Store { name: "n".into(), tuned: UNIX_EPOCH };

@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn pipelines_are_kept_where_and_only_if_wanted() {
+    fn the_pipeline_cache_follows_its_flags() {
         let cache = |args: &str| {
             let line = format!("wgoose {args}");
             Line::parse_from(line.split_whitespace()).options.session().unwrap().device_options().cache
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_say_the_same() {
+    fn options_become_the_arguments_they_were_parsed_from() {
         let all = "--backend=cpu --device=-odd --limits=webgpu --plan=a.ron --foreign-plan --adapter=a.pth:0.5 \
                    --adapter-initial=init.pth --chunk=7 --precision=q15 --state-format=f16 --kernels=. \
                    --variant=layer_norm/workgroup --variant=add/flat --gpu-budget=5";

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_shells_do_not_expand_is_expanded() {
+    fn escapes_that_shells_leave_are_expanded() {
         let unescaped = |text| unescaped(text).unwrap();
         assert_eq!(unescaped(r"\n\nUser:\t"), "\n\nUser:\t");
         assert_eq!(unescaped(r"C:\\new \d \"), r"C:\new \d \");

@@ -120,7 +120,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn a_file_is_whole_or_as_it_was() {
+    fn a_failed_replacement_leaves_the_old_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         replace(&path, |file| file.write_all(b"one")).unwrap();
@@ -154,7 +154,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn others_may_read_it_as_any_other_file() {
+    fn a_replaced_file_has_the_usual_permissions() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let (ours, plain) = (folder.path().join("ours"), folder.path().join("plain"));

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_large_for_the_memory_is_refused() {
+    fn content_too_large_for_the_memory_is_refused() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 40).unwrap();
         assert_eq!(read(file.path()).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn only_files_are_opened_and_nothing_is_waited_for() {
+    fn irregular_files_are_refused_without_waiting() {
         let folder = tempfile::tempdir().unwrap();
         let [file, link, fifo] = ["file", "link", "fifo"].map(|name| folder.path().join(name));
         std::fs::write(&file, "a goose").unwrap();

@@ -44,7 +44,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
     #[test]
-    fn what_others_can_have_written_is_refused() {
+    fn files_that_others_may_write_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let [own, link] = ["own", "link"].map(|name| folder.path().join(name));
         let mut new = NewFile::own_beside(&own).unwrap();

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_read_one_after_another() {
+    fn consecutive_frames_are_all_unpacked() {
         let lines = "a goose\n".repeat(40_000);
         let two = [packed(lines.as_bytes()), packed(b""), packed(b"an egg\n")].concat();
         assert!(two.len() < 1000);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_process_left_is_removed_and_nothing_else() {
+    fn temporary_files_of_dead_processes_are_removed_and_no_others() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str| std::fs::write(folder.path().join(name), "part").unwrap();
         [".wgoose-stale1.part", ".wgoose-alive1.part", "model.part", ".wgoose-notes"].into_iter().for_each(write);

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bytes_are_a_text_as_they_are() {
+    fn bytes_without_a_utf16_mark_are_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("text.txt");
         for bytes in [b"".as_slice(), b"\xff", b"\xff\xfd\x00", b"\xef\xbb\xbfa", b"goose\n"] {

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_variable_goes_before_the_platform() {
+    fn the_environment_variable_overrides_the_platform() {
         let platform = || Some(PathBuf::from("data"));
         assert_eq!(folder(Some("mine".into()), platform), Some("mine".into()));
         assert_eq!(folder(Some(OsString::new()), platform), Some("data/wgoose".into()));

@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_weights_are_distinct_and_skip_the_unused() {
+    fn weights_have_distinct_names_and_unused_weights_are_skipped() {
         let shape = ModelShape::PRESETS[0].1;
         let all: Vec<_> = Weight::all(&shape).collect();
         assert_eq!(all.len(), 6 + 12 * 28 - 3);

@@ -11,7 +11,7 @@ mod tests {
     use super::bucket;
 
     #[test]
-    fn buckets_serve_up_to() {
+    fn a_row_count_falls_into_the_next_larger_bucket() {
         assert_eq!([0, 1, 2, 4, 5, 16, 17, 64, 65, 256, 257].map(bucket), [1, 1, 4, 4, 16, 16, 64, 64, 256, 256, 1024]);
     }
 }

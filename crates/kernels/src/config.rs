@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_configuration_is_refused_with_what_there_is() {
+    fn unknown_missing_and_wrong_tunables_are_refused() {
         let tunables = tunables();
         let spelled = |of: &[(&str, &str)]| of.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
         let read = |of: &[(&str, &str)]| Config::read("v", &tunables, &spelled(of));

@@ -100,7 +100,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn kernels_are_valid_and_bind_what_is_promised() {
+    fn kernels_are_valid_and_bind_the_promised_operands() {
         for feature in CHECKED {
             let features = BTreeSet::from([Feature::Subgroups, Feature::F16, feature]);
             let limits = Limits { min_subgroup: 32, features, ..Limits::webgpu() };

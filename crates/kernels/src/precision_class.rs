@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_class_is_within_itself_and_every_coarser_one() {
+    fn a_class_is_within_itself_and_every_coarser_class() {
         let class = |products, state| PrecisionClass { products, state };
         let (f16, halved) = (class(Precision::F16, StateFormat::F32), class(Precision::F16, StateFormat::F16));
         let coarser: Vec<String> = f16.and_coarser().map(|class| class.to_string()).collect();

@@ -115,7 +115,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_probe_is_valid_and_binds_what_is_promised() {
+    fn every_probe_is_valid_and_binds_the_promised_operands() {
         let all = BTreeSet::from([Feature::Subgroups, Feature::F16, Feature::CooperativeMatrix]);
         let limits = Limits { features: all, min_subgroup: 32, ..Limits::webgpu() };
         for probe in Probe::ALL {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_device_lacks_is_named() {
+    fn a_missing_feature_is_named() {
         let refusal = |probe| kernel(probe, &Limits::webgpu(), &Catalogue::embedded()).map(|_| ()).unwrap_err();
         assert_eq!(refusal(Probe::FmaF16x2), KernelError::Refused(Refusal::Feature(Feature::F16)));
         let mut limits = Limits::webgpu();

@@ -71,7 +71,7 @@ mod tests {
     use crate::Access;
 
     #[test]
-    fn what_no_file_holds_is_made() {
+    fn repack_kernels_make_the_formats_that_no_file_stores() {
         let limits = Limits::webgpu();
         for format in Format::all() {
             let kernel = kernel(format, &limits, &Catalogue::embedded());

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_kernels_run_on_the_least_device() {
+    fn every_kernel_fits_the_least_limits() {
         let (limits, catalogue) = (Limits::webgpu(), Catalogue::embedded());
         for by_slices in [scores, histogram] {
             let kernel = by_slices(3, 65_536, &limits, &catalogue).unwrap();

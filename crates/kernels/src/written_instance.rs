@@ -82,7 +82,7 @@ mod tests {
     use wgoose_graph::{BatchShape, Fusion, ModelShape, rewrite, rwkv7};
 
     #[test]
-    fn every_instance_is_read_as_it_was_written() {
+    fn every_instance_round_trips_through_its_text() {
         let (shape, batch) = (ModelShape::preset("0.1B").unwrap(), BatchShape { tokens: 5, segments: 2, outputs: 2 });
         for fusions in Fusion::covering_sets() {
             let mut graph = rwkv7::forward(&shape).unwrap();

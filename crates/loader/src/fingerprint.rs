@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_stand_at_start_middle_and_end() {
+    fn samples_are_taken_at_start_middle_and_end() {
         let of = |piece: &[u8]| Fingerprint::of(Container::Gguf, 0, [&b"header"[..]], [piece]);
         let piece = vec![0; 10 * SAMPLE];
         for (at, counts) in [(0, true), (2 * SAMPLE, false), (5 * SAMPLE, true), (10 * SAMPLE - 1, true)] {

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_have_instead_is_told() {
+    fn common_foreign_files_are_named() {
         let lfs = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
         let tar = [&b"rwkv7.pth"[..], &[0; 248], b"ustar\0"].concat();
         for (file, is) in [

@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_add_up_and_what_nobody_can_run_is_refused() {
+    fn shares_add_up_to_1_and_impossible_objectives_are_refused() {
         for name in ["chat", "embed", "batch"] {
             for is_cpu in [false, true] {
                 let objective = Objective::named(name, is_cpu).unwrap();

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_plans_are_others_with_other_kernels() {
+    fn edited_kernels_change_the_kernels_id() {
         assert_eq!(kernels_id(&Catalogue::embedded()), "");
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ops/mul");

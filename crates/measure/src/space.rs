@@ -232,7 +232,7 @@ mod tests {
     use wgoose_kernels::Plan;
 
     #[test]
-    fn the_space_names_every_kind_of_instance_once_and_every_refusal() {
+    fn the_space_has_every_kind_of_instance_once_and_every_refusal() {
         let model = ModelShape::preset("0.1B").unwrap();
         let groups = groups(&model, Scenario::DECODE, &Plan::default_fusions(false).decode, &|_| Format::F16);
         let count = |op: &str| groups.iter().filter(|g| g.key.op == op).map(|g| g.count).sum::<u32>();
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exhaustive_sweep_ignores_hunches_and_nothing_else() {
+    fn an_exhaustive_sweep_overrules_speed_heuristics_only() {
         let model = ModelShape::preset("2.9B").unwrap();
         let groups = groups(&model, Scenario::DECODE, &Plan::default_fusions(false).decode, &|_| Format::Q8_0);
         let limits = Limits {

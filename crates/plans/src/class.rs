@@ -115,7 +115,7 @@ mod tests {
     use wgoose_loader::synth::Mix;
 
     #[test]
-    fn names_are_the_usual_ones() {
+    fn classes_are_named_by_layers_width_and_formats() {
         let name = |mix| class("2.9B", mix).name();
         assert_eq!(name(Mix::Q4_K_M), "32x2560-q4_k_m");
         assert_eq!(name(Mix::F16), "32x2560-f16");

@@ -124,7 +124,7 @@ mod tests {
     use wgoose_kernels::HandOver;
 
     #[test]
-    fn what_differs_is_named() {
+    fn every_difference_of_two_plans_is_named() {
         let plan = default_plan("0.1B");
         assert_eq!(differences(&plan, &plan.clone()), []);
         let mut other = plan.clone();

@@ -33,7 +33,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn days_are_those_of_the_calendar() {
+    fn seconds_become_days_of_the_calendar() {
         let of = |seconds| day(UNIX_EPOCH + Duration::from_secs(seconds));
         // As `date -u -d @SECONDS +%F` says.
         assert_eq!(of(0), "1970-01-01");

@@ -130,7 +130,7 @@ mod tests {
     use wgoose_loader::synth::Mix;
 
     #[test]
-    fn names_and_unique_parts_of_them_find_a_plan() {
+    fn a_plan_is_found_by_a_unique_part_of_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::at(folder.path());
         let plan = default_plan("0.1B");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listed_plan_says_what_it_is_worth() {
+    fn a_listed_plan_has_its_standing() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::at(folder.path());
         let mut plan = default_plan("0.1B");

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn adapters_become_words() {
+    fn adapter_names_become_slugs() {
         assert_eq!(slug("llvmpipe (LLVM 15.0.6, 256 bits)"), "llvmpipe");
         assert_eq!(slug("AMD Radeon RX 7900 XTX (RADV NAVI31)"), "amd-radeon-rx-7900-xtx");
         assert_eq!(slug("(?)"), "gpu");

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_what_the_plans_are_for() {
+    fn shipped_plans_are_named_by_device_and_model() {
         assert!(shipped().count() > 0);
         for shipped in shipped() {
             let plan = shipped.plan().unwrap();

@@ -161,7 +161,7 @@ mod tests {
     use wgoose_loader::synth::Mix;
 
     #[test]
-    fn a_plan_takes_the_place_of_the_one_before() {
+    fn a_filed_plan_replaces_its_predecessor() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::at(folder.path().join("new"));
         assert_eq!(store.names().unwrap(), [""; 0]);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_no_is_remembered_until_a_plan_is_filed() {
+    fn a_declined_tuning_is_remembered_until_a_plan_is_filed() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::at(folder.path().join("new"));
         let (plan, class) = (default_plan("0.1B"), class("0.1B", Mix::F16));
@@ -198,7 +198,7 @@ mod tests {
     /// The readers of one and the same name while two write it, as two processes would: nothing is shared but the
     /// folder.
     #[test]
-    fn readers_see_one_plan_or_the_other() {
+    fn readers_see_whole_plans_while_two_processes_write() {
         let folder = tempfile::tempdir().unwrap();
         let (plan, class) = (default_plan("0.1B"), class("0.1B", Mix::F16));
         let chunks = [17, 4099];

@@ -90,7 +90,7 @@ fn find(store: Option<&Store>, device: &DeviceFingerprint, class: &ModelClass, c
 }
 
 #[test]
-fn the_store_goes_before_the_program_and_that_before_the_default() {
+fn the_store_overrides_shipped_plans_and_they_the_default() {
     let folder = tempfile::tempdir().unwrap();
     let (store, catalogue) = (Store::at(folder.path()), Catalogue::embedded());
     let q4 = class("2.9B", Mix::Q4_K_M);
@@ -153,7 +153,7 @@ fn a_plan_fits_by_shape_formats_and_layouts() {
 }
 
 #[test]
-fn a_new_driver_keeps_all_choices_and_is_said() {
+fn a_new_driver_keeps_all_choices_and_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (store, catalogue) = (Store::at(folder.path()), Catalogue::embedded());
     let f16 = class("0.1B", Mix::F16);
@@ -200,7 +200,7 @@ fn a_choice_whose_kernel_changed_is_left_out() {
 }
 
 #[test]
-fn what_a_new_driver_refuses_is_left_out() {
+fn choices_that_a_new_driver_refuses_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let (store, catalogue) = (Store::at(folder.path()), Catalogue::embedded());
     let (q4, ships) = (class("2.9B", Mix::Q4_K_M), ships());
@@ -215,7 +215,7 @@ fn what_a_new_driver_refuses_is_left_out() {
 }
 
 #[test]
-fn what_lower_limits_refuse_is_left_out() {
+fn choices_that_lower_limits_refuse_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let (store, catalogue, here) = (Store::at(folder.path()), Catalogue::embedded(), device());
     let q4 = class("2.9B", Mix::Q4_K_M);
@@ -241,7 +241,7 @@ fn what_lower_limits_refuse_is_left_out() {
 
 /// Layouts stay where choices are left out: every format that a plan makes must have a kernel among the defaults.
 #[test]
-fn defaults_stand_in_for_every_choice() {
+fn every_missing_choice_has_a_default() {
     let catalogue = Catalogue::embedded();
     let mut plan = ships();
     plan.choices.clear();
@@ -295,7 +295,7 @@ fn choices_have_names() {
 }
 
 #[test]
-fn likely_fusions_are_those_of_the_class() {
+fn likely_fusions_come_from_plans_of_the_class() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::at(folder.path());
     let (q4, q5) = (class("2.9B", Mix::Q4_K_M), class("2.9B", Mix::Q5_K_M));

@@ -46,7 +46,7 @@ def test_reading_and_embedding_do_not_meet(model: wgoose.Model) -> None:
         np.testing.assert_array_equal(piece, before[name])
 
 
-def test_more_texts_than_one_pass_takes(model: wgoose.Model) -> None:
+def test_embed_batch_takes_more_texts_than_a_pass(model: wgoose.Model) -> None:
     """In their order."""
     texts = [f"goose {i}" for i in range(150)]
     batch = model.embed_batch(texts)

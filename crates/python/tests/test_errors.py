@@ -10,7 +10,7 @@ import pytest
 import wgoose
 
 
-def test_they_are_one_family() -> None:
+def test_errors_derive_from_wgoose_error() -> None:
     """A user who catches Error catches all."""
     for name in ["LoadError", "DeviceError", "PlanError", "StateError", "InputError"]:
         kind = getattr(wgoose, name)

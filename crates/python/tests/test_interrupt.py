@@ -90,7 +90,7 @@ def test_ctrl_c_while_one_text_is_embedded(model: wgoose.Model) -> None:
 
 
 @pytest.mark.parametrize("call", ["evaluate", "trace", "bench"])
-def test_ctrl_c_in_what_takes_a_file(path: Path, cpu: bool, call: str) -> None:
+def test_ctrl_c_in_functions_that_take_a_file(path: Path, cpu: bool, call: str) -> None:
     """Minutes of work end after the pass or the run at hand."""
     calls = {
         "evaluate": lambda: wgoose.evaluate(path, "a goose " * 200_000, cpu=cpu),

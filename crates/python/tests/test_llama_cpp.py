@@ -49,7 +49,7 @@ def test_completion(llm: Llama, model: wgoose.Model, path: Path) -> None:
 
 
 @pytest.mark.parametrize("most", [-1, 0, None])
-def test_no_limit_is_the_context(llm: Llama, most: int | None) -> None:
+def test_completion_without_a_limit_ends_at_the_context(llm: Llama, most: int | None) -> None:
     """Until the text ends, or the context is full; too long a prompt is said."""
     endless = {"logit_bias": {0: float("-inf")}, "max_tokens": most}
     answer = llm(PROMPT, **endless, **HOT)
@@ -82,7 +82,7 @@ def test_stop_strings(llm: Llama) -> None:
     assert text(llm(PROMPT, max_tokens=40, stop=[], **HOT)) == whole
 
 
-def test_how_tokens_are_chosen(llm: Llama) -> None:
+def test_sampling_options_are_used(llm: Llama) -> None:
     """Seeds, penalties, biases and stop tokens are used."""
     plain = text(llm(PROMPT, max_tokens=24, **HOT))
     assert text(llm(PROMPT, max_tokens=24, **{**HOT, "seed": 2})) != plain
@@ -127,7 +127,7 @@ def test_chat(llm: Llama, model: wgoose.Model) -> None:
         llm.create_chat_completion([{"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}])
 
 
-def test_a_chat_reads_what_the_tool_reads(path: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_chat_answers_as_the_tool_does(path: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """The same answer as `wgoose chat` gives."""
     tool = request.config.getoption("--wgoose")
     words = [

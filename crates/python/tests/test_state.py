@@ -19,7 +19,7 @@ def address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
-def test_no_copy_is_made(model: wgoose.Model) -> None:
+def test_tensors_are_views_of_the_state(model: wgoose.Model) -> None:
     """Two views of a tensor are one place in memory, and the state object is their base."""
     model.read("A goose")
     state = model.state
@@ -66,7 +66,7 @@ def test_tensors_outlive_everything(path: Path, cpu: bool) -> None:
     np.testing.assert_array_equal(row, before[0, 3])
 
 
-def test_a_state_is_a_moment(model: wgoose.Model) -> None:
+def test_a_state_keeps_its_values_while_the_model_reads_on(model: wgoose.Model) -> None:
     """What is read later does not show in it."""
     model.read("A")
     state = model.state
@@ -77,7 +77,7 @@ def test_a_state_is_a_moment(model: wgoose.Model) -> None:
 
 
 @pytest.mark.parametrize("way", ["state", "dict", "file", "fork"])
-def test_going_on_is_the_same(model: wgoose.Model, path: Path, tmp_path: Path, cpu: bool, way: str) -> None:
+def test_restored_states_continue_exactly(model: wgoose.Model, path: Path, tmp_path: Path, cpu: bool, way: str) -> None:
     """Saved, restored elsewhere and continued equals uninterrupted, bit for bit."""
     tokens = model.encode("A goose flies over the hills and far away")
     model.read(tokens[:7])

@@ -79,7 +79,7 @@ def documented(body: list[ast.stmt], owner: object) -> Iterator[tuple[str, str, 
             yield from documented(node.body, here)
 
 
-def test_editors_show_what_help_shows() -> None:
+def test_stubs_have_the_docstrings_of_the_module() -> None:
     """The stubs have the texts of the module, which are written once, in Rust."""
     assert wgoose.__file__
     stub = ast.parse(Path(wgoose.__file__).with_suffix(".pyi").read_text())

@@ -27,7 +27,7 @@ def test_text_and_tokens(model: wgoose.Model) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 7])
-def test_generates_what_the_tool_generates(
+def test_generate_equals_the_tool(
     model: wgoose.Model, path: Path, cpu: bool, tool: Callable[..., str], seed: int
 ) -> None:
     """The same seed on the same device, another language."""
@@ -185,7 +185,7 @@ def test_abandoned_generations_end(model: wgoose.Model) -> None:
     assert not [name for name in threads if name.startswith("wgoose")]
 
 
-def test_nothing_to_generate(model: wgoose.Model) -> None:
+def test_a_limit_of_zero_generates_no_token(model: wgoose.Model) -> None:
     """No token at all is a length, too."""
     generation = model.generate(PROMPT, 0)
     assert list(generation) == [] and generation.finish_reason == "length" and generation.tokens == []

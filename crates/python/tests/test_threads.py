@@ -19,7 +19,7 @@ def test_a_short_soak(model: wgoose.Model) -> None:
     assert soak(model, requests=60, threads=8, kinds=20).wrong == []
 
 
-def test_python_goes_on_meanwhile(model: wgoose.Model) -> None:
+def test_python_threads_run_meanwhile(model: wgoose.Model) -> None:
     """Another thread runs while one waits for the device; with Python's lock held it could not set the event."""
     ready, seen = threading.Event(), threading.Event()
     tokens = model.encode("A goose " * 10)

@@ -192,7 +192,7 @@ mod tests {
         }
     }
     #[test]
-    fn a_file_has_the_rules_of_its_own_classes() {
+    fn a_standalone_picture_has_the_rules_of_its_classes() {
         let mut drawing = Drawing::new("a goose", "as it is");
         drawing.line((0.0, 0.0), (1.0, 1.0), "axis");
         let file = standalone(&drawing.svg(10.0));

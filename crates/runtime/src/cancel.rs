@@ -61,7 +61,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     #[test]
-    fn copies_share_the_wish_and_say_who_was_first() {
+    fn copies_of_a_token_share_the_cancellation() {
         let token = CancelToken::default();
         let copy = token.clone();
         assert!(!copy.is_cancelled() && copy.check().is_ok() && copy.flow().is_continue());

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_relative_to_what_is_wanted() {
+    fn errors_are_relative_to_the_wanted_logits() {
         assert_eq!(relative_rms(&[3.0, 0.0], &[3.0, 4.0]), 0.8);
     }
 }

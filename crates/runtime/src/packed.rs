@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_beyond_f16_stays_finite_and_nothing_else_becomes_so() {
+    fn packing_keeps_large_states_finite_and_nan_and_infinity_as_they_are() {
         let given = [1e9, -65520.0, 65504.0, 1.0 / 3.0, f32::NAN, f32::INFINITY];
         let values = unpack_state(&pack_state(&given, StateFormat::F16), StateFormat::F16);
         assert_eq!(values[..3], [65504.0, -65504.0, 65504.0]);

@@ -40,13 +40,13 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_a_terminal_obeys_is_escaped() {
+    fn control_characters_are_escaped() {
         assert_eq!(printable("Gänse 鵝 'x'"), "Gänse 鵝 'x'");
         assert_eq!(printable("\u{1b}[7mX\n\u{7}\u{9b}\u{202e}"), "\\u{1b}[7mX\\n\\u{7}\\u{9b}\\u{202e}");
     }
 
     #[test]
-    fn what_is_too_long_keeps_both_ends() {
+    fn a_long_text_keeps_both_ends() {
         let whole = "a".repeat(MOST);
         assert_eq!(printable(&whole), whole);
         let long = format!("begin{}end", "ä".repeat(100_000_000));
@@ -57,7 +57,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_it_is_is_one_plain_line(text: String) {
+        fn any_text_becomes_a_plain_line(text: String) {
             let shown = printable(&text);
             prop_assert!(shown.chars().all(is_plain));
             if text.chars().all(is_plain) && text.chars().count() <= MOST {

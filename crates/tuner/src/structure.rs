@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_is_one_and_named() {
+    fn every_change_is_distinct_and_named() {
         let (default, prompts) = (default(), [Scenario::prefill(64), Scenario::prefill(256)]);
         let part = |scenario: Scenario| Part { tokens: scenario.tokens, sequences: 1, from_start: false, weight: 1.0 };
         let parts = [Scenario::DECODE, prompts[0], prompts[1]].map(part).to_vec();

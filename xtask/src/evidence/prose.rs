@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_habit_is_found_and_plain_prose_is_not() {
+    fn every_habit_is_found_and_plain_prose_passes() {
         let page = "# Title\n\nWhat is tuned has random weights. They lie on the disk.\n\n- a folder of its own\n\n\
                     | a | b |\n|---|---|\n| the same in figures | x |\n\n```sh\nit goes on\n```\n\nWhat is it? `lies` are code.\n\
                     The demo tunes a model with random weights; the file contains it.\n";

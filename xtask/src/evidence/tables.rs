@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn records_fill_a_table_whatever_it_says() {
+    fn records_overwrite_the_content_of_a_table() {
         let table = "| 2.9B | ours | theirs | answers |\n|---|---:|---:|---:|\n| decode (tokens/s) | **33,184** | 540 | identical |\n\
                      | cold start (ms) | **12.3** | 61.4 | - |\n\
                      | ends | 540 to 33,184 | 12.3 | 0.540 |\n\
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_citation_continues_those_of_its_row_and_table() {
+    fn a_citation_continues_the_citations_of_its_row_and_table() {
         assert_eq!(whole("r.jsonl?a=1", "&b=2#x"), "r.jsonl?a=1&b=2#x");
         assert_eq!(whole("r.jsonl?a=1", "#x"), "r.jsonl?a=1#x");
         assert_eq!(whole("r.jsonl?a=1", "s.jsonl#x"), "s.jsonl#x");

@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_the_workloads() {
+    fn every_workload_is_parsed_by_its_name() {
         for workload in Workload::ALL {
             assert_eq!(workload.name().parse(), Ok(Chosen::One(workload)));
         }

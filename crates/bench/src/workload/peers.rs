@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_same_work_is_compared() {
+    fn peers_are_compared_on_equal_work_only() {
         let known = |size, formats, job| references(Some(size), Some(formats), job).len();
         assert_eq!(known("2.9B", "Q4_K_M", Job::Prompt(512)), 2);
         assert_eq!(known("2.9B", "F16", Job::Decode(32, 64)), 2);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_figures() {
+    fn every_rate_of_a_peer_is_above_1_token_per_second() {
         let rates = PROMPTS.iter().flat_map(|p| p.3).chain(DECODES.iter().flat_map(|d| d.3.iter().map(|r| r.1)));
         assert!(rates.chain(PACKED.iter().map(|p| p.5)).all(|rate| rate > 1.0));
     }

@@ -84,7 +84,7 @@ mod tests {
     use std::ops::ControlFlow;
 
     #[test]
-    fn what_is_counted_comes_after_a_plateau() {
+    fn runs_are_counted_after_a_plateau() {
         let mut all = [900.0, 500.0].into_iter().chain(std::iter::repeat_n(100.0, 4)).chain([7.0, 9.0, 8.0]);
         let mut seen = Vec::new();
         let mut watch = |progress: BenchProgress<'_>| {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restless_device_is_measured_all_the_same() {
+    fn a_device_that_never_settles_is_still_measured() {
         let mut ms = 1000.0;
         let (warm_up, parts) = sampled("a", (2, 0.0), &mut |_| ControlFlow::Continue(()), &mut || {
             ms *= 1.5;

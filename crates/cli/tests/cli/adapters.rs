@@ -52,7 +52,7 @@ fn an_adapter_is_merged_at_load_or_into_a_file() {
 }
 
 #[test]
-fn an_adapter_that_does_not_fit_is_one_line_of_error() {
+fn a_misfit_adapter_is_refused_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     synth(folder, "tiny.st", "");

@@ -58,7 +58,7 @@ fn a_target_is_kept_by_the_file_that_is_written() {
 }
 
 #[test]
-fn a_budget_is_kept_and_a_larger_one_is_no_worse() {
+fn a_mix_stays_within_its_budget_and_a_larger_budget_lowers_the_kl() {
     let folder = folder();
     let folder = folder.path();
     let mut estimates = Vec::new();
@@ -87,7 +87,7 @@ fn a_budget_is_kept_and_a_larger_one_is_no_worse() {
 }
 
 #[test]
-fn without_a_text_the_model_writes_one() {
+fn the_model_writes_the_text_if_none_is_given() {
     let folder = folder();
     let made = |name: &str| {
         let line = format!("convert tiny.gguf {name} --to auto --target-kl 0.001 --limit 12 --backend cpu --json");

@@ -16,7 +16,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_model_alone_is_read_and_written_and_nothing_is_kept() {
+fn bench_times_prefill_and_decode_and_leaves_no_file() {
     let folder = folder();
     let table = run(folder.path(), "bench one.gguf two-again.gguf --runs 2 -n 16");
     for part in ["medians of 2 runs", "tokens/s", "one.gguf (F16, ", "two-again.gguf (Q8_0, ", " MiB), default plan"] {

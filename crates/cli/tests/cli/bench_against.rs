@@ -35,7 +35,7 @@ fn run(folder: &Path, more: &str) -> String {
 }
 
 #[test]
-fn a_peer_is_run_on_the_same_file_and_kept_with_its_samples() {
+fn a_peer_runs_the_model_file_and_its_samples_are_recorded() {
     let folder = folder(PEER);
     let table = run(folder.path(), "--out-record r.jsonl");
     assert!(table.contains("llama.cpp b6800 (3a077146a), Vulkan: 3902 tokens/s on llvmpipe, this is "), "{table}");
@@ -56,7 +56,7 @@ fn a_peer_is_run_on_the_same_file_and_kept_with_its_samples() {
 }
 
 #[test]
-fn a_peer_that_gives_no_figures_is_one_clear_error() {
+fn a_peer_without_figures_is_refused_in_one_line() {
     for (script, why) in [
         ("echo oh no >&2; exit 3", "'./peer' failed (exit status: 3): oh no"),
         ("exit 3", "'./peer' failed (exit status: 3): it says nothing"),

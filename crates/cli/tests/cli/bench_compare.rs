@@ -63,7 +63,7 @@ fn records_give_each_of_the_four_verdicts() {
 }
 
 #[test]
-fn what_is_not_wanted_is_a_failure() {
+fn an_unwanted_verdict_fails_the_comparison() {
     let folder = folder();
     let (code, table, said) = compare(folder.path(), "before after --fail-on slow,ambiguous");
     assert_eq!((code, table.contains("SLOW")), (Some(1), true), "the table is printed first");
@@ -73,7 +73,7 @@ fn what_is_not_wanted_is_a_failure() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_said() {
+fn incomparable_records_are_refused_with_the_reason() {
     let folder = folder();
     let other = record("other", &BEFORE, "aa").replace("driver 1", "driver 2");
     fs::write(folder.path().join("other.jsonl"), other).unwrap();

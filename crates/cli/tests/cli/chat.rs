@@ -66,7 +66,7 @@ fn a_file_without_a_chat_template_is_told() {
 }
 
 #[test]
-fn what_fails_is_said_and_the_chat_goes_on() {
+fn a_failed_command_is_reported_and_the_chat_continues() {
     let folder = tempfile::tempdir().unwrap();
     synth(folder.path(), "tiny.gguf", "");
     let lines = "/nonsense\n/load nowhere.st\n/save no/folder/chat.st\nhi\n";

@@ -12,7 +12,7 @@ fn folder() -> tempfile::TempDir {
 
 /// One run in every condition, for each start compiles what it needs anew: its table, its record and its timeline.
 #[test]
-fn every_condition_has_its_figures() {
+fn cold_bench_reports_every_condition() {
     let folder = folder();
     let options = "--runs 2 --drop-page-cache --out-record cold.jsonl --timeline timeline.json";
     let line = format!("bench --cold tiny.gguf --prompt-tokens 5 {options}");

@@ -40,7 +40,7 @@ fn are_called_equal(arm: &Value) -> bool {
 }
 
 #[test]
-fn what_is_equal_is_not_called_faster_and_what_is_wrong_is_refused() {
+fn equal_arms_are_not_called_faster_and_wrong_arms_are_refused() {
     let folder = folder();
     plant_wrong_kernel(&folder.path().join("wrong"));
     // Chunks of 100 and of 120 tokens are one pass of a prompt of 9.
@@ -128,7 +128,7 @@ fn an_edited_plan_is_compared_and_has_lost_its_evidence() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_said_in_one_line() {
+fn incomparable_arms_are_refused_in_one_line() {
     let folder = folder();
     let own = include_str!("../../../../kernels-wgsl/ops/embed/elements.wgsl").replace("// default: 10\n", "");
     create_dir_all(folder.path().join("unused/ops/embed")).unwrap();

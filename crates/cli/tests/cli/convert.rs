@@ -16,7 +16,7 @@ fn logits(folder: &Path, model: &str) -> Vec<f32> {
 }
 
 #[test]
-fn there_and_back() {
+fn a_round_trip_through_gguf_changes_no_byte() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     synth(folder, "tiny.st", "");

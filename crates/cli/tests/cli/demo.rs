@@ -34,7 +34,7 @@ fn predicts(backend: &str) {
 }
 
 #[test]
-fn the_demo_model_writes_what_it_has_learned() {
+fn the_demo_model_writes_its_training_text_on_both_backends() {
     writes_on("cpu");
     writes_on("gpu");
 }

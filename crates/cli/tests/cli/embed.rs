@@ -35,7 +35,7 @@ fn embed(folder: &Path, options: &str) -> String {
 }
 
 #[test]
-fn every_way_in_and_out_gives_the_same_vectors() {
+fn inputs_and_outputs_of_every_form_give_equal_vectors() {
     let folder = folder();
     let folder = folder.path();
     let given = vectors(&printed(folder, [&["embed", "tiny.gguf"], &TEXTS[..]].concat()));
@@ -103,7 +103,7 @@ fn marked(store: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_killed_run_goes_on() {
+fn a_killed_run_is_resumed() {
     const TEXTS: usize = 100;
     let folder = folder();
     let folder = folder.path();

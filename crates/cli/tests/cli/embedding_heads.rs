@@ -33,7 +33,7 @@ pub(crate) fn embedding_model(folder: &Path, name: &str) {
 }
 
 #[test]
-fn an_embedding_model_embeds_with_its_heads_and_does_nothing_else() {
+fn an_embedding_model_embeds_with_its_heads_and_refuses_other_verbs() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     embedding_model(folder, "embed.st");

@@ -23,7 +23,7 @@ fn json(folder: &Path, line: &str) -> Value {
 }
 
 #[test]
-fn the_table_and_the_json_say_the_same() {
+fn the_table_and_the_json_have_equal_figures() {
     let folder = folder();
     let json = json(folder.path(), "--backend cpu");
     assert_eq!(json["bytes"], TEXT.len());
@@ -74,7 +74,7 @@ fn the_gpu_is_near_the_reference_and_another_model_is_not() {
 
 #[cfg(unix)]
 #[test]
-fn what_was_measured_until_an_interruption_is_printed() {
+fn an_interrupted_evaluation_prints_its_figures_so_far() {
     let folder = folder();
     let whole = TEXT.repeat(20_000);
     std::fs::write(folder.path().join("text.txt"), &whole).unwrap();

@@ -59,7 +59,7 @@ fn ask_again(folder: &Path, ledger: &Path) -> Found {
 }
 
 #[test]
-fn one_file_and_one_command_answer_a_question() {
+fn an_experiment_runs_from_one_file_by_one_command() {
     let folder = folder(QUESTION);
     let own = folder.path().join("experiments/001-itself");
     let table = run(folder.path(), "dev experiment run experiments/001-itself --cache-dir cache");
@@ -145,7 +145,7 @@ fn one_file_and_one_command_answer_a_question() {
 }
 
 #[test]
-fn a_declaration_that_cannot_be_run_is_refused_in_one_line() {
+fn an_impossible_declaration_is_refused_in_one_line() {
     let tuned = QUESTION.replace("baseline:", "tuning: tuned_per_arm(seconds: 1), baseline:");
     let cases = [
         (&*tuned, "'wrong' has kernel_files: kernels for that are not tuned per arm"),
@@ -170,7 +170,7 @@ fn a_declaration_that_cannot_be_run_is_refused_in_one_line() {
 }
 
 #[test]
-fn arms_have_kernels_of_their_own_where_that_is_asked_for() {
+fn kernels_are_tuned_per_arm_if_the_declaration_asks() {
     let question = r#"(
         question: "Does it pay, with kernels that suit it?",
         hypothesis: "It does.",
@@ -204,7 +204,7 @@ fn arms_have_kernels_of_their_own_where_that_is_asked_for() {
 
 /// Pages and pictures in the repository are those of its records; declarations without records can be read.
 #[test]
-fn what_is_shown_is_what_is_recorded() {
+fn pages_and_pictures_of_experiments_match_their_records() {
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let copies = tempfile::tempdir().unwrap();
     let mut rendered = 0;

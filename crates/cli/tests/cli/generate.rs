@@ -47,7 +47,7 @@ fn stops_and_biases_are_heeded() {
 /// As `PIPELINE.generate` of the authors' package and llama.cpp have it: no token stands before a text. Only what
 /// judges texts begins with token 0, to have a prediction of the first one.
 #[test]
-fn a_text_is_read_as_it_is_and_judged_from_its_first_token_on() {
+fn a_prompt_gets_no_token_0_and_eval_scores_its_first_token() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     synth(folder, "tiny.gguf", "");
@@ -118,7 +118,7 @@ fn prompts_come_from_everywhere() {
 }
 
 #[test]
-fn a_text_goes_on_from_a_state() {
+fn a_text_continues_from_a_state() {
     let folder = tempfile::tempdir().unwrap();
     synth(folder.path(), "tiny.gguf", "");
     let run = |line: &str| {

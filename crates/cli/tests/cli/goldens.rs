@@ -132,11 +132,11 @@ fn check_all(backend: &str, tolerance: &Tolerance) {
 }
 
 #[test]
-fn on_the_cpu() {
+fn the_cpu_matches_the_goldens() {
     check_all("cpu", &Tolerance { first: 1e-4, later: 1e-4 });
 }
 
 #[test]
-fn on_the_gpu() {
+fn the_gpu_matches_the_goldens() {
     check_all("gpu", &Tolerance { first: 1e-2, later: 1e-3 });
 }

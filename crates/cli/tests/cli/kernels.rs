@@ -233,7 +233,7 @@ fn a_kernel_that_does_not_compile_fails_alone_in_a_sweep() {
 }
 
 #[test]
-fn a_kernel_whose_op_no_plan_has_is_named_as_not_tried() {
+fn a_kernel_of_an_op_outside_the_plan_is_reported_as_never_tried() {
     let folder = folder(PAIRS);
     let folder = folder.path();
     let mine = folder.join("mine/ops/lerp");
@@ -306,7 +306,7 @@ fn a_variant_that_no_plan_takes_is_checked_when_it_is_forced() {
 }
 
 #[test]
-fn a_kernel_beside_the_binary_harms_no_memory_but_its_own() {
+fn a_kernel_from_a_folder_harms_its_own_memory_only() {
     let folder = folder(PAIRS);
     let folder = folder.path();
     std::fs::write(folder.join("ids.json"), "[1, 2]").unwrap();

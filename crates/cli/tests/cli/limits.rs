@@ -21,7 +21,7 @@ fn lesser_ways(folder: &Path) -> Vec<&'static str> {
 }
 
 #[test]
-fn the_quality_hash_is_the_same_on_every_back_end_and_with_the_least_limits() {
+fn the_quality_hash_is_equal_on_every_backend_and_at_the_least_limits() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let mut ways = vec!["--backend cpu"];

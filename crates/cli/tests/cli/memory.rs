@@ -64,7 +64,7 @@ fn memory_is_predicted_and_measured() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn no_second_copy_of_the_weights_is_left_behind() {
+fn the_weights_leave_no_second_copy_in_memory() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     synth(folder, "tiny.gguf", "");

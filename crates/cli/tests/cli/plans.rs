@@ -130,7 +130,7 @@ fn every_command_finds_the_plan_and_says_so() {
 }
 
 #[test]
-fn tuning_begins_with_the_plan_in_use() {
+fn tuning_begins_with_the_incumbent() {
     let tuned = Tuned::new();
     tuned.change(|plan| plan.device.driver = "old".into());
     let filed = || fs::read_to_string(tuned.store().path(&tuned.name)).unwrap();
@@ -142,7 +142,7 @@ fn tuning_begins_with_the_plan_in_use() {
 }
 
 #[test]
-fn a_stale_plan_is_used_as_far_as_it_is_safe() {
+fn a_stale_plan_keeps_its_safe_choices() {
     let tuned = Tuned::new();
     tuned.change(|plan| plan.device.driver = "old".into());
     let line = tuned.says_one(STEP);
@@ -165,7 +165,7 @@ fn a_stale_plan_is_used_as_far_as_it_is_safe() {
 }
 
 #[test]
-fn lower_limits_leave_out_what_they_refuse() {
+fn lower_limits_leave_out_the_choices_they_refuse() {
     let tuned = Tuned::new();
     let (adapter, catalogue) = (FoundAdapter::find(&DeviceOptions::default()).unwrap(), Catalogue::embedded());
     let subgroups = catalogue.variant("matmul", "gemv_subgroup").unwrap();
@@ -227,7 +227,7 @@ fn a_plan_of_nonsense_is_refused_by_name_before_anything_runs() {
 }
 
 #[test]
-fn plans_are_listed_with_their_standing() {
+fn plans_are_listed_with_gains_source_and_standing() {
     let tuned = Tuned::new();
     let list = || printed(tuned.path(), ["plans"]);
     let line = |name: &str| list().lines().skip_while(|line| *line != name).nth(1).unwrap_or_default().to_owned();

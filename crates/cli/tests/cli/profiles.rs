@@ -43,7 +43,7 @@ fn assert_well_formed(svg: &str) {
 }
 
 #[test]
-fn a_profile_is_set_against_the_roofline_once_there_is_one() {
+fn a_profile_compares_with_the_roofline_once_it_is_measured() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     // A name that SVG must not take for markup.

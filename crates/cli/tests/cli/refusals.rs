@@ -370,7 +370,7 @@ fn text_of_files_does_not_reach_the_terminal_raw() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_file_is_not_waited_for() {
+fn fifos_and_devices_are_refused_without_waiting() {
     let folder = folder();
     for name in ["fifo", "fifo.gguf", "fifo.txt"] {
         let made = std::process::Command::new("mkfifo").arg(folder.path().join(name)).status().unwrap();

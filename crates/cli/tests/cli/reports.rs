@@ -41,7 +41,7 @@ fn a_ledger_becomes_a_page_beside_it() {
 }
 
 #[test]
-fn what_is_no_ledger_has_no_report() {
+fn a_file_that_is_no_ledger_gets_no_report() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.jsonl"), "none").unwrap();
     for (args, line) in [

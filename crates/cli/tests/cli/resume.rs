@@ -50,7 +50,7 @@ fn runs_anything_in(folder: &Path) -> bool {
 /// Ctrl-C and SIGTERM are no crash: what they broke off is tried again, however often.
 #[cfg(unix)]
 #[test]
-fn an_interrupted_sweep_says_so_and_goes_on() {
+fn an_interrupted_sweep_says_so_and_is_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let shape = "dev synth m.gguf --layers 2 --width 64 --ffn 128 --vocab 300 --ranks 16,16,16,16 --mix F16";

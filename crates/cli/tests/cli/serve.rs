@@ -66,7 +66,7 @@ impl Drop for Served {
 }
 
 #[test]
-fn programs_for_openai_are_answered() {
+fn openai_clients_are_served() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     synth(folder, "tiny.gguf", "");
@@ -144,7 +144,7 @@ fn requests_name_the_head_of_an_embedding_model() {
 }
 
 #[test]
-fn what_cannot_be_honoured_is_refused_and_costs_nobody_else() {
+fn an_impossible_request_is_refused_and_others_are_served() {
     let folder = tempfile::tempdir().unwrap();
     synth(folder.path(), "tiny.gguf", "");
     let served = Served::begin(folder.path(), "tiny.gguf");

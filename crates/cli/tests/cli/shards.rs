@@ -39,7 +39,7 @@ fn split(model: &Path, folder: &Path) {
 }
 
 #[test]
-fn a_sharded_model_has_the_logits_of_the_model_in_one_file() {
+fn a_sharded_model_has_the_logits_of_the_whole_file() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     synth(folder, "one.st", "");
@@ -72,7 +72,7 @@ fn a_sharded_model_has_the_logits_of_the_model_in_one_file() {
 }
 
 #[test]
-fn what_is_wrong_with_a_folder_is_said_in_one_line() {
+fn a_faulty_folder_is_refused_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     synth(folder, "one.st", "");

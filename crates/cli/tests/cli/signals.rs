@@ -32,7 +32,7 @@ fn interrupted(folder: &Path, line: &str, signal: &str) -> (ExitStatus, String) 
 const LARGE: &str = "dev synth large.gguf --layers 8 --width 1024 --vocab 65536 --mix F32";
 
 #[test]
-fn a_signal_ends_it_and_leaves_nothing() {
+fn a_signal_ends_a_run_and_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
         let (status, said) = interrupted(folder.path(), LARGE, signal);
@@ -42,7 +42,7 @@ fn a_signal_ends_it_and_leaves_nothing() {
 }
 
 #[test]
-fn what_a_killed_run_left_is_removed_by_the_next() {
+fn the_next_run_removes_the_leavings_of_a_killed_run() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let (status, _) = interrupted(folder, LARGE, "-KILL");

@@ -21,7 +21,7 @@ fn json(folder: &Path, line: &str) -> serde_json::Value {
 }
 
 #[test]
-fn info_names_what_a_plan_says() {
+fn info_shows_the_state_format_and_precision_of_a_plan() {
     let folder = tempfile::tempdir().unwrap();
     let text = String::new;
     let (adapter, driver, backend, wgpu) = (text(), text(), text(), text());
@@ -36,7 +36,7 @@ fn info_names_what_a_plan_says() {
 }
 
 #[test]
-fn it_is_measured_without_editing_a_plan() {
+fn the_state_format_is_set_without_editing_a_plan() {
     let folder = folder();
     let folder = folder.path();
     let logits = |options: &str| {
@@ -60,7 +60,7 @@ fn it_is_measured_without_editing_a_plan() {
 }
 
 #[test]
-fn memory_and_profiles_count_its_bytes() {
+fn memory_and_profiles_count_the_bytes_of_the_state_format() {
     let folder = folder();
     let folder = folder.path();
     let part = |options: &str, what: &str| {

@@ -288,7 +288,7 @@ fn ends_without_its_parent(world: &World, bundle: &Path) {
 const EMBED: &str = include_str!("../../../../kernels-wgsl/ops/embed/elements.wgsl");
 
 #[test]
-fn a_plan_is_confirmed_in_processes_of_its_own_and_by_their_first_tokens() {
+fn a_plan_is_confirmed_in_separate_processes_and_by_first_tokens() {
     let folder = tempfile::tempdir().unwrap();
     // A process that begins in half a second: a search counts first tokens where that is a small part of its budget.
     let shape = "--layers 1 --width 64 --ffn 64 --vocab 300 --ranks 16,16,16,16";
@@ -349,7 +349,7 @@ fn confirmed(folder: &Path, seconds: u32) -> Confirmed {
 }
 
 #[test]
-fn a_kernel_that_may_write_to_what_it_reads_is_refused() {
+fn a_kernel_that_may_write_its_inputs_is_refused() {
     let folder = plant();
     let read_write = variant(RIGHT).replace("var<storage, read> a", "var<storage, read_write> a");
     std::fs::write(folder.path().join("kernels/ops/mul/good.wgsl"), read_write).unwrap();

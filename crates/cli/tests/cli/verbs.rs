@@ -32,7 +32,7 @@ fn synth_repeats_itself() {
 }
 
 #[test]
-fn info_describes_what_synth_made() {
+fn info_describes_a_synthetic_model() {
     let folder = folder();
     let text = run(folder.path(), "info tiny.gguf --tensors");
     for part in ["GGUF", "layers 2, width 128, channel mix 256, 2 heads of 64", "vocabulary 320", "blocks.1.att.g2"] {
@@ -165,7 +165,7 @@ fn texts_become_tokens_and_texts_again() {
 }
 
 #[test]
-fn shells_and_man_are_told() {
+fn completions_man_pages_and_versions_are_printed() {
     let folder = tempfile::tempdir().unwrap();
     for (shell, part) in [("bash", "complete -F _wgoose"), ("zsh", "#compdef wgoose"), ("fish", "complete -c wgoose")] {
         let script = run(folder.path(), &format!("completions {shell}"));

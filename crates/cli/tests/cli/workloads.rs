@@ -38,7 +38,7 @@ fn names(rows: &[serde_json::Value]) -> Vec<String> {
 }
 
 #[test]
-fn workloads_are_what_their_names_say() {
+fn workloads_measure_the_jobs_they_name() {
     let folder = folder();
     let rows = rows(folder.path(), "--workload fields,document,chat --runs 3");
     let expected = [

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_has_no_norm_of_its_own_left_and_stores_both_states() {
+    fn norms_are_fused_into_their_consumers_and_both_states_are_stored() {
         let mut graph = graph(256);
         let reports = rewrite::apply(&mut graph, &FusionSet::from(Fusion::ALL)).unwrap();
         for fusion in [Fusion::NormProject, Fusion::NormMatmul] {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn old_state_is_read_before_it_is_updated() {
+    fn the_old_state_is_read_before_its_update() {
         let mut graph = graph(256);
         rewrite::apply(&mut graph, &FusionSet::from(Fusion::ALL)).unwrap();
         let ids: Vec<NodeId> = graph.schedule().unwrap();

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn other_planes_are_refused() {
+    fn unexpected_planes_are_refused() {
         let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
         let shape = ModelShape {
             layers: 1,

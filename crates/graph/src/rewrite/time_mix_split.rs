@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[test]
-    fn two_ops_take_the_place_of_seven() {
+    fn two_ops_replace_seven() {
         let (graph, reports) = reports(&[Fusion::TimeMixSplit]);
         assert_eq!((reports[0].applied, reports[0].refused.len()), (12, 0));
         assert_eq!(legality::check(&graph), Ok(()));
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn the_core_leaves_it_nothing() {
+    fn the_time_mix_core_leaves_the_split_nothing_to_fuse() {
         let (_, reports) = reports(&[Fusion::TimeMixCore, Fusion::TimeMixSplit]);
         assert_eq!((reports[0].applied, reports[1].applied, reports[1].refused.len()), (12, 0, 0));
         assert_eq!(Fusion::TimeMixSplit.instead_of(), Some(reports[0].fusion));

@@ -5,7 +5,7 @@ use std::path::Path;
 use wgoose_hostile::{ALL, seeds};
 
 #[test]
-fn what_was_found_is_survived() {
+fn every_recorded_input_is_survived() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("inputs");
     let mut seen = 0;
     for entry in fs::read_dir(folder).unwrap() {
@@ -26,7 +26,7 @@ fn what_was_found_is_survived() {
 }
 
 #[test]
-fn what_is_damaged_is_survived() {
+fn damaged_seeds_are_survived() {
     const CUTS: usize = 12;
     for (format, bytes) in seeds().unwrap() {
         let (_, reads) = ALL.iter().find(|(name, _)| *name == format).unwrap();

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_processor_comes_to_the_same_sum() {
+    fn a_dot_product_has_the_bits_of_eight_lanes_on_every_processor() {
         let number = |i: usize| ((i * 7919 % 1009) as f32 - 504.0) * 0.37;
         for len in [0, 1, 7, 8, 9, 64, 2563] {
             let (a, b): (Vec<f32>, Vec<f32>) = (0..len).map(|i| (number(i), number(i + 31))).unzip();

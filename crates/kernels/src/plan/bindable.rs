@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_gets_what_it_can_bind() {
+    fn unbindable_fusions_are_refused() {
         let with = |storage_buffers| Limits { storage_buffers, ..Limits::webgpu() };
         let [core, heads, split] = [Fusion::TimeMixCore, Fusion::TimeMixHeads, Fusion::TimeMixSplit];
         assert_eq!(refused(&with(20)), []);

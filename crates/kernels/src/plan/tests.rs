@@ -42,7 +42,7 @@ fn a_plan_of_another_schema_is_named_before_its_fields_are_missed() {
 }
 
 #[test]
-fn a_plan_says_what_is_interleaved() {
+fn a_plan_names_its_interleaved_formats() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.ron");
     let bare = plan();
@@ -64,7 +64,7 @@ fn a_plan_says_what_is_interleaved() {
 }
 
 #[test]
-fn a_plan_says_what_is_k_major() {
+fn a_plan_names_its_k_major_weights() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.ron");
     let bare = plan();
@@ -118,7 +118,7 @@ fn a_plan_says_how_the_state_is_stored() {
 }
 
 #[test]
-fn a_plan_says_how_stages_hand_values_over() {
+fn a_plan_stores_the_synchronisation_of_its_phases() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.ron");
     let bare = Plan { persistent: Some(8), ..plan() };
@@ -131,7 +131,7 @@ fn a_plan_says_how_stages_hand_values_over() {
 }
 
 #[test]
-fn what_no_plan_can_say_is_refused() {
+fn impossible_plans_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.ron");
     let load = |change: &dyn Fn(&mut Plan)| {
@@ -212,7 +212,7 @@ fn a_choice_outlives_comments_and_no_other_edit() {
 }
 
 #[test]
-fn readers_of_the_state_count_whatever_the_formats() {
+fn an_edited_state_reader_changes_the_hash_of_every_wkv_kernel() {
     let embedded = Catalogue::embedded();
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("lib/state")).unwrap();

@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_what_it_is() {
+    fn directives_of_a_file_are_read() {
         let file = read(
             "// idea: one thread per element.\n// needs: subgroups f16\n// grid: ceil_div(rows * m, WG)\n\
              // prune: WG * 2u <= 100u   too wide\n// default: 10, matmul_add 5\n#import lib/x/f32   // tune: f32 q8\n\
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_with_its_line() {
+    fn an_unreadable_directive_is_named_with_its_line() {
         for (text, why) in [
             ("// needs: magic", "magic"),
             ("// prune: WG <", "prune"),

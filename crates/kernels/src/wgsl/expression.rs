@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_an_expression_is_its_reason() {
+    fn the_text_behind_an_expression_is_its_reason() {
         let (expression, reason) = Expression::parse_prefix("WG * 2u <= 10u      register pressure").unwrap();
         assert_eq!((expression.truth(&scope()), reason.trim()), (Ok(false), "register pressure"));
         let deep = "(".repeat(500) + "1" + &")".repeat(500);

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn misspelt_directives_are_named_with_what_was_meant() {
+    fn misspelt_directives_are_refused_with_the_right_spelling() {
         for (line, meant) in [
             ("// tunes: 32 64", "behind a const"),
             ("// tune: 32 64", "behind a const"),

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_says_what_each_format_gives() {
+    fn the_readme_lists_the_readers_of_each_format() {
         let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels-wgsl/README.md");
         let readme = std::fs::read_to_string(readme).unwrap();
         let cells = |line: &str| -> Vec<String> {

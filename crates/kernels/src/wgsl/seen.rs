@@ -20,7 +20,7 @@ mod tests {
     use super::check;
 
     #[test]
-    fn what_was_seen_has_a_place_a_percentage_and_a_record() {
+    fn a_seen_directive_has_a_place_a_percentage_and_a_record() {
         assert_eq!(check("NVIDIA H200 2.9B Q4_K_M: 78 % of the roofline (2026-11-29, 12.5 us)"), Ok(()));
         for wrong in ["", "fast", "H200: 78 %", "H200: much % of the roofline (a)", ": 7 % of the roofline (a)"] {
             assert!(check(wrong).is_err(), "{wrong}");

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_main_does_not_reach_is_left_out() {
+    fn unreachable_declarations_are_left_out() {
         let text = "enable f16;\nconst A: u32 = B;\nconst B: u32 = 2u;\nconst C: u32 = 3u;\nfn unused() {\n    g();\n}\n\
                     struct S {\n    C: u32,\n}\nfn used(s: S) -> u32 {\n    let C = A;\n    return s.C + C + h();\n}\n\
                     @compute @workgroup_size(1)\nfn main() {\n    used(S(1u));\n}";

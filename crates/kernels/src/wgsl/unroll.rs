@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_writes_out_so_many_bodies() {
+    fn an_unroll_factor_repeats_the_body() {
         let unroll =
             |factor: &str| unrolled(&format!("for (var i = 0u; i < 4u; i++) {{ // unroll {factor}\n    f(i);\n}}\n"));
         let part = "for (var first_i = 0u; first_i < 4u; first_i += 2u) {\n\
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_out_is_an_error_with_its_line() {
+    fn an_impossible_unroll_is_an_error_with_its_line() {
         for wrong in [
             "while true { // unroll",
             "for (var i = 0u; i < M; i++) { // unroll\n}",

@@ -7,7 +7,7 @@ use wgoose_kernels::plan::{bindable_fusions, default_kernel};
 use wgoose_kernels::{Access, Catalogue, DeviceFingerprint, Instance, Kernel, Limits, Plan, Precision};
 
 #[test]
-fn what_rounds_is_known_and_no_default() {
+fn rounding_variants_are_listed_and_never_the_default() {
     let (catalogue, limits) = (Catalogue::embedded(), wide());
     let of = |op: &str, precision: Precision| -> BTreeSet<String> {
         let variants = catalogue.variants(op).iter();
@@ -60,7 +60,7 @@ fn zeros_are_skipped_by_default_for_few_tokens_only() {
 }
 
 #[test]
-fn what_a_plan_is_expected_to_choose_it_chooses() {
+fn plans_choose_the_expected_default_kernel() {
     let (catalogue, limits) = (Catalogue::embedded(), wide());
     let device = DeviceFingerprint {
         adapter: String::new(),
@@ -85,7 +85,7 @@ fn what_a_plan_is_expected_to_choose_it_chooses() {
 }
 
 #[test]
-fn what_every_webgpu_device_has_is_enough_for_every_op() {
+fn every_op_has_a_kernel_within_the_limits_of_webgpu() {
     let (catalogue, least) = (Catalogue::embedded(), Limits::webgpu());
     let model = ModelShape { layers: 2, ..ModelShape::preset("0.1B").unwrap() };
     let fusions = bindable_fusions(&model, &least);

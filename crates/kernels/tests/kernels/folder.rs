@@ -26,7 +26,7 @@ fn kernel(catalogue: &Arc<Catalogue>, name: &str) -> Result<Kernel, KernelError>
 }
 
 #[test]
-fn an_edited_kernel_is_another_kernel_and_errors_point_at_its_line() {
+fn an_edited_kernel_has_a_new_hash_and_its_errors_name_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let embedded = kernel(&Catalogue::embedded(), "elements").unwrap();
     write(folder.path(), "ops/mul/elements.wgsl", MUL);
@@ -84,7 +84,7 @@ fn every_mistake_in_a_file_is_said_with_its_line() {
 }
 
 #[test]
-fn a_file_says_what_it_requires_of_its_importer() {
+fn a_file_names_the_declarations_it_requires_of_its_importer() {
     let folder = tempfile::tempdir().unwrap();
     let said = |lib: &str, defined: &str, factor: &str| {
         write(folder.path(), "lib/scaled.wgsl", lib);
@@ -115,7 +115,7 @@ fn a_file_says_what_it_requires_of_its_importer() {
 }
 
 #[test]
-fn comments_make_no_other_kernel() {
+fn edited_comments_keep_the_hash_of_a_kernel() {
     let folder = tempfile::tempdir().unwrap();
     let embedded = Catalogue::embedded();
     let made = |catalogue: &Arc<Catalogue>| kernel(catalogue, "elements").unwrap().hash;
@@ -162,7 +162,7 @@ fn said_of(statement: &str, declaration: &str) -> String {
 }
 
 #[test]
-fn what_would_take_the_process_with_it_is_refused_before() {
+fn a_kernel_that_would_kill_the_process_is_refused_beforehand() {
     let many = |count: usize, of: &dyn Fn(usize) -> String| (0..count).map(of).collect::<String>();
     let unrolled = |bound: &str| format!("for (var j = 0u; j < {bound}; j++) {{ // unroll\n    }}");
     let parentheses = |count| format!("{}1u{}", "(".repeat(count), ")".repeat(count));
@@ -235,7 +235,7 @@ fn what_would_take_the_process_with_it_is_refused_before() {
 }
 
 #[test]
-fn imports_nest_so_deep_and_no_deeper() {
+fn imports_that_nest_too_deep_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     for i in 0..900 {
         write(folder.path(), &format!("lib/deep/f{i}.wgsl"), &format!("#import lib/deep/f{}\n", i + 1));
@@ -253,7 +253,7 @@ fn imports_nest_so_deep_and_no_deeper() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_file_of_text_is_refused_at_once() {
+fn a_file_that_is_no_text_is_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ops/mul/elements.wgsl");
     let refused = || match Catalogue::with_folder(folder.path()) {
@@ -276,7 +276,7 @@ fn what_is_no_file_of_text_is_refused_at_once() {
 }
 
 #[test]
-fn only_what_is_all_of_the_binary_is_trusted() {
+fn a_kernel_with_an_edited_import_is_not_trusted() {
     let folder = tempfile::tempdir().unwrap();
     assert!(kernel(&Catalogue::embedded(), "elements").unwrap().is_trusted);
     write(folder.path(), "ops/mul/elements.wgsl", MUL);

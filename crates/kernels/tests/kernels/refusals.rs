@@ -82,7 +82,7 @@ fn a_fixed_grid_is_a_multiple_of_the_multiprocessors_that_there_are() {
 }
 
 #[test]
-fn a_state_in_f16_is_for_kernels_that_know_it() {
+fn a_kernel_without_state_formats_refuses_an_f16_state() {
     let (limits, ops) = (wide(), ["wkv", "wkv_heads", "time_mix_core", "time_mix_heads"]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ops/wkv/plain.wgsl");

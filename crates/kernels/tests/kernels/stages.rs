@@ -93,7 +93,7 @@ fn matrices_of_one_buffer_and_format_share_their_code() {
 }
 
 #[test]
-fn a_stage_waits_behind_its_own_loads() {
+fn a_phase_waits_behind_its_own_loads() {
     let kernel = kernel("norm_matmul", "gemv_fixed_grid", 512, Format::F16);
     let own = u32::try_from(kernel.workgroups).unwrap();
     let inside = "fn s0_grid_dependency_wait(tid: u32) -> u32 { return wait(tid); }";
@@ -112,7 +112,7 @@ fn a_stage_waits_behind_its_own_loads() {
 }
 
 #[test]
-fn stages_that_need_not_wait_for_one_another_take_workgroups_apart() {
+fn independent_phases_run_on_separate_workgroups() {
     let narrow = kernel("shift_store", "elements", 256, Format::F16);
     let heads = kernel("time_mix_heads", "heads", 512, Format::F16);
     let (iterations, own) = (narrow.workgroups.div_ceil(2), heads.workgroups);
@@ -129,7 +129,7 @@ fn stages_that_need_not_wait_for_one_another_take_workgroups_apart() {
 }
 
 #[test]
-fn what_cannot_be_fused_is_refused() {
+fn an_impossible_megakernel_is_refused() {
     let narrow = kernel("shift_store", "elements", 256, Format::F16);
     let part = |kernel| StagePart {
         kernel,

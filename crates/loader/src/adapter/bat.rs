@@ -64,7 +64,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_block_is_multiplied_with_the_one_of_its_place(
+        fn each_block_is_multiplied_with_the_adapter_block_of_its_place(
             (size, rows, columns, numbers, weights) in (1usize..4, 1usize..4, 1usize..4).prop_flat_map(|(s, r, c)| {
                 let (most, cells) = (r.max(c) * s * s, r * s * c * s);
                 (Just(s), Just(r), Just(c), vec(-2.0f32..2.0, most), vec(-2.0f32..2.0, cells))

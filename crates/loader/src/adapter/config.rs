@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_merged_is_refused_by_name() {
+    fn unsupported_adapters_are_refused_by_name() {
         for (text, says) in [
             (r#"{"peft_type": "ADALORA"}"#, "ADALORA"),
             (r#"{"peft_type": "LORA", "use_dora": true}"#, "DoRA"),

@@ -41,7 +41,7 @@ mod tests {
         /// What training computes (`BoneLinear`): the stretches of `x`, the last one filled with zeros, are summed and
         /// multiplied with the block.
         #[test]
-        fn a_product_with_merged_weights_is_that_of_training(
+        fn merged_weights_give_the_product_of_training(
             (out, rank, x, block) in (1usize..5, 1usize..5, vec(-2.0f32..2.0, 1..12))
                 .prop_flat_map(|(out, rank, x)| (Just(out), Just(rank), Just(x), vec(-2.0f32..2.0, out * rank))),
         ) {

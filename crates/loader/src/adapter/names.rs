@@ -136,7 +136,7 @@ mod tests {
     use wgoose_graph::LoraRanks;
 
     #[test]
-    fn names_say_what_tensors_are_for() {
+    fn tensor_names_give_their_purpose() {
         let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
         let targets = Targets::of(&ModelShape {
             layers: 2,

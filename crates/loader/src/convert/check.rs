@@ -95,7 +95,7 @@ mod tests {
     use wgoose_graph::{LayerWeight, LoraRanks, ModelShape};
 
     #[test]
-    fn one_wrong_bit_is_found() {
+    fn a_single_wrong_bit_is_found() {
         let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
         let shape = ModelShape {
             layers: 2,

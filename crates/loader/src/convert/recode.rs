@@ -48,7 +48,7 @@ mod tests {
     use wgoose_graph::{LayerWeight, LoraRanks, ModelShape};
 
     #[test]
-    fn it_has_the_bytes_of_a_file_in_that_format() {
+    fn a_recoded_weight_has_the_bytes_of_a_file_in_its_format() {
         let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 8 };
         let shape = ModelShape {
             layers: 2,

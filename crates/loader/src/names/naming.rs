@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn one_name_of_another_convention_changes_nothing() {
+    fn a_stray_name_of_another_convention_changes_nothing() {
         let authors = ["emb.weight", "blocks.0.ln1.weight", "blocks.0.att.w0", "head.weight"];
         for stray in ["model.embeddings.weight", "model.layers.0.attn.k_k", "model.blocks.0.ln1.bias", "lm_head.weight"]
         {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_names_that_wrappers_leave_alike_the_shorter_counts() {
+    fn the_shorter_of_two_wrapped_names_counts() {
         let naming = naming(&["module.emb.weight", "emb.weight", "blocks._orig_mod.0.att.w0"]);
         assert_eq!(naming.names(Weight::Embedding).as_slice(), ["emb.weight"]);
         let decay = Weight::Layer(0, LayerWeight::DecayBias);

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_large_in_all_is_not_copied() {
+    fn views_too_large_in_total_are_not_copied() {
         let file = [0; 40];
         let (dims, strides) = ([3, 3], [0, 0]);
         let view = View { start: 0, element: 2, dims: &dims, strides: &strides };

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shards_are_files_of_the_same_folder() {
+    fn a_shard_outside_the_folder_of_its_index_is_refused() {
         for name in ["../a.st", "/a.st", "a/b.st", "..", ".", "", "a.st/"] {
             let text = serde_json::json!({ "weight_map": { "emb.weight": name } }).to_string();
             let error = Index::parse(text.as_bytes()).unwrap_err();

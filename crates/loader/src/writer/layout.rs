@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_those_each_container_knows() {
+    fn tensors_have_the_dimensions_each_container_expects() {
         let dims = |container, name: &str| {
             let layout = layout(container, 1);
             layout.tensors.into_iter().find(|tensor| tensor.name == name).map(|tensor| tensor.dims)

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn q4_k_m_is_what_llama_quantize_makes() {
+    fn q4_k_m_has_the_formats_of_llama_quantize() {
         let formats = [
             (Weight::Embedding, Format::Q4_K),
             (Weight::Head, Format::Q6_K),

@@ -140,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bits_can_be_encoded(bits in prop::collection::vec(any::<u32>(), 256)) {
+    fn weights_of_any_bits_can_be_encoded(bits in prop::collection::vec(any::<u32>(), 256)) {
         let weights: Vec<f32> = bits.into_iter().map(f32::from_bits).collect();
         for format in QUANTISED {
             prop_assert!(round_trip(format, &weights).iter().all(|w| w.abs() < 1.07 * largest(format)), "{}", format);
@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_can_be_decoded(bytes in prop::collection::vec(any::<u8>(), 210)) {
+    fn blocks_of_any_bytes_can_be_decoded(bytes in prop::collection::vec(any::<u8>(), 210)) {
         for format in Format::in_files() {
             let mut out = vec![0.0; format.block_weights()];
             decode(format, &bytes[..format.block_bytes()], &mut out);
@@ -156,7 +156,7 @@ proptest! {
     }
 
     #[test]
-    fn interleaved_blocks_hold_the_same_weights(bytes in prop::collection::vec(any::<u8>(), 210..210 * 30)) {
+    fn interleaved_blocks_decode_to_equal_weights(bytes in prop::collection::vec(any::<u8>(), 210..210 * 30)) {
         for interleaved in INTERLEAVED {
             let format = interleaved.as_in_file();
             let count = bytes.len() / format.block_bytes();
@@ -193,7 +193,7 @@ fn zeros_are_exact() {
 }
 
 #[test]
-fn what_cannot_be_stored_saturates() {
+fn unrepresentable_weights_saturate() {
     let mut weights = vec![0.0; 256];
     (weights[3], weights[40], weights[200]) = (f32::NAN, f32::INFINITY, -1e30);
     for format in QUANTISED {
@@ -216,7 +216,7 @@ fn half_a_block_is_a_bug_of_the_caller() {
 
 /// Each byte of block i, at offset j, is named (i, j); nine blocks fill one group and begin another.
 #[test]
-fn fields_stand_side_by_side() {
+fn interleaving_puts_equal_fields_of_blocks_side_by_side() {
     for (format, fields) in [
         (Format::Q8_0, vec![2..34, 0..2]),
         (Format::Q4_0, vec![2..18, 0..2]),

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_holds_fails_or_leaves_it_open() {
+    fn an_interval_decides_a_claim_or_leaves_it_open() {
         let claim = |holds| Claim { arm: "a".into(), tokens: 1, sequences: 1, predicted: 1.1, holds };
         let judge = |holds, low: f64, high: f64| claim(holds).judge(Interval { low: low.ln(), high: high.ln() });
         assert_eq!(judge((1.02, f64::INFINITY), 1.05, 1.08), Answer::Holds);

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plan_can_differ_in_is_said_plainly() {
+    fn a_declaration_reads_every_difference_of_a_plan() {
         let all = "without: [NormShift], with: [TimeMixSplit], chunk: 32, precision: F16, state: F16, persistent: true, \
                    hand_over: Announced, \
                    interleave: [Q8_0], k_major: [FfnValue], mix: \"Q8_0\", kernel_files: \"mine\", \
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_is_refused_with_the_reason() {
+    fn an_impossible_declaration_is_refused_with_the_reason() {
         let why = |more: &str| parse(&with(more)).unwrap_err().to_string();
         assert!(why("arms: []").contains("no arms"));
         assert!(why("arms: [(name: \"a\"), (name: \"a\")]").contains("'a'"));

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_wins_once_must_win_again() {
+    fn a_winning_arm_must_win_twice() {
         let verdict = |ratios: &[f64]| {
             let found = found(&ratios.iter().map(|ratio| pair(*ratio)).collect::<Vec<_>>());
             assert_eq!(found.timed.len(), 1);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_broken_off_is_not_whole() {
+    fn an_interrupted_arm_is_not_done() {
         let workload = [Scenario::DECODE, Scenario::prefill(9)];
         let baseline = found(&[]);
         let is_done = |outcomes: &[Outcome], and: &dyn Fn(&mut Found)| {

@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn one_disagreement_refuses_in_every_class() {
+    fn a_single_disagreement_fails_the_gate_in_every_class() {
         for class in PrecisionClass::all() {
             assert!(found(class, 99, 0).passed() && !found(class, 99, 1).passed(), "{class}");
         }

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_tokens_come_first_and_equal_ones_by_number() {
+    fn tokens_are_ranked_by_logit_and_ties_by_number() {
         let mut logits = vec![0.0; 100];
         for (token, logit) in [(7, 3.0), (90, 5.0), (12, 3.0), (3, 4.0)] {
             logits[token] = logit;

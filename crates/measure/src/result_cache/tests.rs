@@ -69,7 +69,7 @@ fn with_memo(ledger: &Path, is_apart: bool, run: impl FnOnce(&mut ResultCache<'_
 /// A sweep that was killed leaves an intent. Where the trial runs in another process, it was not the trial that ended
 /// it.
 #[test]
-fn a_kill_is_held_against_a_trial_only_where_it_could_have_done_it() {
+fn a_kill_counts_only_against_a_trial_that_could_have_caused_it() {
     for (is_apart, cause) in [(true, Cause::Timeout), (false, Cause::Crash)] {
         let folder = tempfile::tempdir().unwrap();
         let ledger = folder.path().join("ledger.jsonl");
@@ -90,7 +90,7 @@ fn a_kill_is_held_against_a_trial_only_where_it_could_have_done_it() {
 
 /// A busy machine may make a runner choose another clock: times by it are others, failures are not.
 #[test]
-fn what_failed_by_one_clock_is_not_run_by_another() {
+fn a_failure_by_either_clock_is_not_run_again() {
     let failed = Outcome::failed(Cause::WrongResult, "it is wrong".to_owned());
     for (outcome, is_recalled) in [(failed, true), (Outcome::Done, false)] {
         let folder = tempfile::tempdir().unwrap();
@@ -104,7 +104,7 @@ fn what_failed_by_one_clock_is_not_run_by_another() {
 }
 
 #[test]
-fn what_hung_is_not_run_again_whatever_it_is_compared_with() {
+fn a_hung_plan_is_not_screened_again() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = folder.path().join("ledger.jsonl");
     assert_eq!(screened(&ledger, &[[64, 128], [64, 128], [256, 128], [64, 512]]), 2);
@@ -147,7 +147,7 @@ impl Runner for Slow {
 }
 
 #[test]
-fn nothing_is_compared_once_the_time_is_over_but_what_is_known() {
+fn cached_comparisons_alone_remain_once_the_time_is_over() {
     let folder = tempfile::tempdir().unwrap();
     let device = device();
     let default = Plan::default_for(device.clone(), ModelShape::preset("0.1B").unwrap(), &Limits::webgpu());
@@ -187,7 +187,7 @@ fn nothing_is_compared_once_the_time_is_over_but_what_is_known() {
 /// A sweep that goes on chooses as the one that was interrupted would have: it learns from what it asked for, not from
 /// all that is in the ledger.
 #[test]
-fn kernels_are_known_that_this_search_asked_for() {
+fn a_search_knows_only_the_kernels_it_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let device = device();
     let shape = ModelShape::preset("0.1B").unwrap();

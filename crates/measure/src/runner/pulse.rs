@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fast_once_is_not_waited_for_again() {
+    fn a_lost_speed_is_waited_for_once() {
         let (ms, least) = rise(Some(80.0), |_| 100.0);
         assert_eq!((ms, least), (900, 100.0));
         assert_eq!(rise(Some(least), |_| 100.0).0, 2);

@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_reported_is_sampled_for_longer() {
+    fn reported_times_are_sampled_for_longer() {
         let steps = |tokens, ms: f64| [Purpose::Choice, Purpose::Report].map(|purpose| purpose.steps(tokens, ms * 1e6));
         assert_eq!([0.1, 2.0, 5.0, 400.0].map(|ms| steps(1, ms)), [[32, 64], [25, 50], [10, 20], [1, 4]]);
         assert_eq!([0.1, 5.0, 12.0, 400.0].map(|ms| steps(32, ms)), [[4, 8], [3, 5], [2, 3], [1, 1]]);

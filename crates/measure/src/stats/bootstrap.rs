@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn one_value_is_its_own_interval() {
+    fn a_single_value_is_its_own_interval() {
         assert_eq!(Bootstrap::default().median(&[0.25]), Some(Interval { low: 0.25, high: 0.25 }));
         assert_eq!(Bootstrap::default().median(&[]), None);
         assert_eq!(Bootstrap::default().median(&[f64::NAN]), None);
@@ -122,7 +122,7 @@ mod tests {
         }
 
         #[test]
-        fn more_confidence_is_wider(values in prop::collection::vec(-1.0..1.0f64, 6..40)) {
+        fn a_higher_confidence_widens_the_interval(values in prop::collection::vec(-1.0..1.0f64, 6..40)) {
             let at = |confidence| Bootstrap { resamples: 1_000, confidence, seed: 1 }.median(&values).unwrap();
             let width = |interval: Interval| interval.high - interval.low;
             prop_assert!(width(at(0.5)) <= width(at(0.95)));

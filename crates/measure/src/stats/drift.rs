@@ -43,13 +43,13 @@ mod tests {
     }
 
     #[test]
-    fn one_outlier_does_not_void() {
+    fn a_single_outlier_does_not_void_a_block() {
         let block = judge(&[100.0, 100.0, 100.0], &[100.0, 900.0, 101.0], TOLERANCE);
         assert!(matches!(block, Some(Block::Kept { drift }) if (drift - 0.01).abs() < 1e-12), "{block:?}");
     }
 
     #[test]
-    fn no_control_kernel_no_judgement() {
+    fn a_block_without_a_control_kernel_is_not_judged() {
         assert_eq!(judge(&[], &[1.0], TOLERANCE), None);
         assert_eq!(judge(&[1.0], &[0.0], TOLERANCE), None);
     }

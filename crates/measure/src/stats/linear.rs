@@ -148,7 +148,7 @@ mod tests {
     use rand_xoshiro::rand_core::SeedableRng;
 
     #[test]
-    fn effects_are_found_in_sums_of_them() {
+    fn effects_are_recovered_from_their_sums() {
         let mut rng = SplitMix64::seed_from_u64(3);
         let truth: Vec<f64> = (0..30).map(|_| 0.05 * normal(&mut rng)).collect();
         let rows: Vec<Row> = (0..120).map(|_| (0..5).map(|_| (below(&mut rng, 30), 1.0)).collect()).collect();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_seen_is_nothing_known() {
+    fn a_model_without_samples_has_the_prior() {
         let beliefs = Beliefs::of(Vec::new(), Vec::new());
         assert_eq!(beliefs.mean(2), [0.0, 0.0]);
         assert_ne!(beliefs.draw(2, &mut SplitMix64::seed_from_u64(1)), [0.0, 0.0]);

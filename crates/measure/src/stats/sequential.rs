@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_different_and_is_not_sure_goes_on() {
+    fn an_uncertain_difference_takes_more_pairs() {
         let criteria = Criteria { min_pairs: 6, ..Criteria::step() };
         let go_on = |ratios: [f64; 9]| {
             is_worth_more(&[100.0; 9], &ratios.map(|ratio| 100.0 * ratio), &criteria, Question::Verdict)
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_busy_machine_going_on_makes_sure() {
+    fn more_pairs_decide_a_comparison_on_a_busy_machine() {
         let criteria = Criteria { min_pairs: 6, ..Criteria::step() };
         // Ten pairs at first, of which a sample in seven is late by up to a tenth.
         let verdict = |seed: u64, slower: f64, most: usize| {

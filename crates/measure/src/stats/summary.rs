@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_nan_have_no_summary() {
+    fn empty_and_nan_samples_have_no_summary() {
         assert_eq!(Summary::of(&[]), None);
         assert_eq!(Summary::of(&[1.0, f64::NAN]), None);
         assert_eq!(median(&[f64::INFINITY]), None);

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn each_word_has_its_region() {
+    fn each_verdict_has_its_region() {
         assert_eq!(judged(0.01, 0.05, 0.09), Verdict::Fast);
         assert_eq!(judged(-0.09, -0.05, -0.01), Verdict::Slow);
         assert_eq!(judged(-0.01, 0.005, 0.015), Verdict::Same);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn only_fast_replaces() {
+    fn a_fast_verdict_alone_replaces_the_incumbent() {
         assert!(Verdict::Fast.replaces_incumbent());
         assert!(![Verdict::Slow, Verdict::Same, Verdict::Ambiguous].iter().any(|v| v.replaces_incumbent()));
     }

@@ -122,7 +122,7 @@ fn passed(quality: &ExtendedQuality) -> Vec<String> {
 }
 
 #[test]
-fn mistakes_in_long_prompts_and_full_batches_are_noticed_in_every_class() {
+fn mistakes_in_prefill_and_full_batches_are_noticed_in_every_class() {
     let folder = tempfile::tempdir().unwrap();
     let model = model_of(&folder, SHAPE, Mix::F16);
     let reference = Reference::compute(&model, &CancelToken::default()).unwrap();

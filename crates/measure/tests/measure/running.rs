@@ -9,7 +9,7 @@ use wgoose_measure::space::groups;
 use wgoose_sim::simulated_problem;
 
 #[test]
-fn scenarios_are_alike_where_the_same_kernels_run() {
+fn scenarios_with_equal_kernels_are_alike() {
     let shape = ModelShape::preset("0.1B").unwrap();
     let format = |weight: Weight| if weight == Weight::Head { Format::Q6_K } else { Format::Q8_0 };
     let mut problem = simulated_problem(shape, Weight::all(&shape).map(|weight| (weight, format(weight))).collect());

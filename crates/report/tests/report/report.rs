@@ -132,7 +132,7 @@ fn an_empty_ledger_and_two_at_once_have_a_report() {
 }
 
 #[test]
-fn what_a_ledger_says_is_text_and_nothing_else() {
+fn a_hostile_ledger_becomes_plain_text() {
     let hostile = "</svg></style><script>alert(1)</script>\u{1b}[2J\0\u{202e}\"'&".to_owned() + &"x".repeat(100_000);
     let folder = tempfile::tempdir().unwrap();
     let path: PathBuf = folder.path().join("hostile.jsonl");

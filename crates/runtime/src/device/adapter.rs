@@ -235,7 +235,7 @@ mod tests {
     type F = wgpu::CooperativeScalarType;
 
     #[test]
-    fn matrix_units_are_those_that_kernels_are_written_for() {
+    fn matrix_units_without_kernels_are_not_listed() {
         use wgpu::Backend::{Metal, Vulkan};
         let (small, large) = (Feature::CooperativeMatrix8, Feature::CooperativeMatrix);
         let (eight, sixteen) = ([(8, F16), (8, F32)], [(16, F16), (16, F32)]);

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_there_is_is_an_error_and_not_a_crash() {
+    fn an_allocation_beyond_the_memory_is_an_error_and_no_crash() {
         let Some(device) = vulkan() else { return };
         let limit = device.limits().buffer.min(device.limits().storage_binding);
         // Never written but for the zeros: the system may promise more than it has.

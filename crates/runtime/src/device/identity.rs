@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_meant_by_nothing_or_by_several_is_said() {
+    fn a_name_of_no_or_several_adapters_is_refused() {
         let error = |wanted: &str| position(&adapters(), Some(wanted)).unwrap_err().to_string();
         // Digits of a name are no index.
         for wanted in ["60", "3060", "15", "4", "amd", "00.0", "3b:00.1"] {

@@ -261,7 +261,7 @@ mod tests {
     use super::WGPU_VERSION;
 
     #[test]
-    fn the_version_is_the_one_built_in() {
+    fn the_wgpu_version_equals_the_lock_file() {
         let lock = include_str!("../../../../Cargo.lock");
         assert!(lock.contains(&format!("name = \"wgpu\"\nversion = \"{WGPU_VERSION}\"")));
     }

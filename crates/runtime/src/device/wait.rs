@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_and_says_what_ran() {
+    fn a_timed_out_wait_names_the_running_work() {
         let patience = Some(Duration::from_millis(1));
         let device = Device::open_with(&DeviceOptions { patience, ..DeviceOptions::default() }).unwrap();
         submit_long_work(&device);

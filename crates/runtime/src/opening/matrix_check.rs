@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_its_check_is_not_there() {
+    fn matrix_units_that_fail_their_check_are_dropped() {
         let opened = |outcome: &dyn Fn() -> _| {
             let (device, ran) = open(None, outcome);
             assert_eq!(ran, [HAS]);

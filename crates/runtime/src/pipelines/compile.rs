@@ -196,7 +196,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn only_what_wgpu_takes_is_found() {
+    fn a_cached_pipeline_is_found_only_if_wgpu_accepts_it() {
         let (device, folder, kernel) = (Device::open(None).unwrap(), tempfile::tempdir().unwrap(), kernel("7u", 7));
         if !device.device.features().contains(wgpu::Features::PIPELINE_CACHE) {
             println!("skipped: {} has no pipeline cache", device.fingerprint().adapter);

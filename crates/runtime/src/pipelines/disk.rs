@@ -136,7 +136,7 @@ mod tests {
     const KERNEL: KernelHash = KernelHash([7; 16]);
 
     #[test]
-    fn what_was_saved_is_loaded() {
+    fn a_saved_entry_is_loaded() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::pipelines(folder.path(), &fingerprint());
         assert_eq!(store.load(&KERNEL), None);

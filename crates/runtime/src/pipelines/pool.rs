@@ -220,7 +220,7 @@ mod tests {
     use crate::pipelines::compile::tests::kernel;
 
     #[test]
-    fn what_was_compiled_ahead_is_there_or_says_why_not() {
+    fn a_pipeline_compiled_ahead_is_found_or_gives_its_error() {
         let device = Device::open(None).unwrap();
         let mut pipelines = Pipelines::new(device);
         let [one, two, wrong] = [kernel("1u", 1), kernel("2u", 2), kernel("no number", 3)];
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asks_for_holds_nothing_up() {
+    fn unrequested_pipelines_do_not_delay_the_end() {
         let device = Device::open(None).unwrap();
         let pipelines = Pipelines::new(device);
         pipelines.compile_ahead(|| (10..40).map(|n| kernel("5u", n)).collect());

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verdict_is_read_as_it_was_written() {
+    fn a_verdict_round_trips_through_bytes() {
         for verdict in
             [Verdict::Right, Verdict::Wrong("7 of 9 numbers are wrong".to_owned()), Verdict::Wrong(String::new())]
         {

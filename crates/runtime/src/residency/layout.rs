@@ -113,7 +113,7 @@ mod tests {
     use wgoose_graph::{Format, LoraRanks, ModelShape, WeightClass};
 
     #[test]
-    fn layers_that_are_alike_lie_in_one_arena() {
+    fn equal_layers_share_an_arena() {
         let ranks = LoraRanks { decay: 32, iclr: 32, value: 32, gate: 32 };
         let shape = ModelShape {
             layers: 3,

@@ -114,7 +114,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_needed_is_never_overwritten(
+        fn needed_shards_are_never_overwritten(
             sizes in prop::collection::vec((0u32..4, 1u64..5000, any::<bool>()), 1..40),
             ring in 1u64..20_000,
         ) {

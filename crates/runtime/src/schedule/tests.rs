@@ -50,7 +50,7 @@ fn recorded_like(tokens: u32, like_rows: Option<u32>, precision: Precision) -> (
 }
 
 #[test]
-fn what_only_products_read_is_packed() {
+fn values_read_by_products_only_are_packed() {
     let (graph, recording) = recorded(100, Precision::F16);
     let mut packed: BTreeMap<(&str, &str), u32> = BTreeMap::new();
     for id in &recording.packed {
@@ -70,7 +70,7 @@ fn what_only_products_read_is_packed() {
 }
 
 #[test]
-fn what_is_computed_in_f32_is_not_packed() {
+fn values_of_f32_plans_and_of_decode_are_not_packed() {
     assert!(recorded(100, Precision::F32).1.packed.is_empty());
     assert!(recorded(1, Precision::F16).1.packed.is_empty());
 }

@@ -81,7 +81,7 @@ mod tests {
     use wgoose_graph::{Fusion, FusionSet, LoraRanks, ModelShape, rewrite, rwkv7};
 
     #[test]
-    fn names_are_roles_where_they_can_be_and_never_shared() {
+    fn trace_names_are_distinct_and_roles_where_possible() {
         let ranks = LoraRanks { decay: 8, iclr: 8, value: 8, gate: 16 };
         let shape = ModelShape {
             layers: 2,

@@ -79,7 +79,7 @@ fn entries(cache: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn a_driver_that_keeps_nothing_is_not_said_to() {
+fn a_driver_without_a_pipeline_cache_finds_no_pipeline() {
     if keeps() {
         return;
     }
@@ -92,7 +92,7 @@ fn a_driver_that_keeps_nothing_is_not_said_to() {
 }
 
 #[test]
-fn the_next_device_finds_them_all() {
+fn the_next_device_finds_all_pipelines() {
     if !keeps() {
         return;
     }
@@ -160,7 +160,7 @@ fn entries_that_are_not_whole_are_compiled_again_and_repaired() {
 }
 
 #[test]
-fn some_are_found_and_the_rest_compiled() {
+fn missing_pipelines_are_compiled_and_the_others_found() {
     if !keeps() {
         return;
     }
@@ -174,7 +174,7 @@ fn some_are_found_and_the_rest_compiled() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_used_is_done_without() {
+fn an_unusable_folder_costs_the_cache_only() {
     let (model, folder) = (model(), tempfile::tempdir().unwrap());
     let (logits, all) = uncached(&model);
     let nothing_kept = |cache: &Path| {
@@ -197,7 +197,7 @@ fn a_folder_that_cannot_be_used_is_done_without() {
 
 #[cfg(unix)]
 #[test]
-fn a_folder_that_cannot_be_written_is_done_without() {
+fn a_read_only_folder_costs_the_cache_only() {
     use std::os::unix::fs::PermissionsExt;
     let (model, folder) = (model(), tempfile::tempdir().unwrap());
     let (logits, all) = uncached(&model);

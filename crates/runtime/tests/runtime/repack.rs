@@ -115,7 +115,7 @@ fn large_chunks_are_folded() {
 }
 
 #[test]
-fn what_files_hold_is_not_made() {
+fn formats_of_files_are_not_repacked() {
     let device = Device::open(None).unwrap();
     for to in [Format::F16, Format::Q4_K, Format::Q8_0] {
         let chunk = Chunk { to, bytes: 16, first: 0, cols: 256, rows: 1 };

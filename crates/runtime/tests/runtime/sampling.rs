@@ -152,7 +152,7 @@ fn broken_logits_and_settings_are_refused() {
 }
 
 #[test]
-fn what_is_kept_is_what_the_definition_keeps() {
+fn the_device_keeps_the_tokens_of_the_definition() {
     let settings = (
         prop_oneof![Just(0.05f32), Just(1.0f32), 0.3f32..4.0],
         prop_oneof![Just(0.0f32), Just(1.0f32), 0.0f32..1.0, 0.99f32..1.0],
@@ -272,7 +272,7 @@ fn philox(mut x: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
 
 /// Of 64 tokens alike, the first six bits choose.
 #[test]
-fn random_numbers_are_those_of_philox() {
+fn random_numbers_follow_philox() {
     // Known answer of its authors' library, Random123.
     assert_eq!(philox([0; 4], [0; 2]), [0x6627_E8D5, 0xE169_C58D, 0xBC57_AC4C, 0x9B00_DBD8]);
     for (seed, stream) in [(0u64, 0u32), (0x0123_4567_89AB_CDEF, 9), (u64::MAX, u32::MAX)] {
@@ -313,7 +313,7 @@ fn atypical(logits: &[f32], among: &[f32], kept: &[f32], typical: f32) -> Option
 }
 
 #[test]
-fn what_is_typical_is_near_the_mean() {
+fn typical_tokens_are_near_the_mean() {
     let settings = (prop_oneof![Just(0.0f32), 0.0f32..1.0], prop_oneof![Just(1.0f32), 0.3f32..1.0], 0u32..60);
     let logits =
         (1usize..3000, prop_oneof![Just(0.0f32), 0.01f32..8.0], prop_oneof![Just(0.0f32), 0.1f32..1.0], any::<u32>());
@@ -368,7 +368,7 @@ fn biases_move_tokens_and_ban_them() {
 
 /// Rounds in one call are as rounds over two, if the second is told what the first has chosen.
 #[test]
-fn what_was_chosen_before_is_penalised() {
+fn tokens_chosen_in_an_earlier_call_are_penalised() {
     let logits = bell(400, 0.3, 0.0, 9);
     let penalties = Penalties { presence: 0.4, frequency: 0.3, decay: 0.9 };
     let how = Sampling { penalties, seed: 5, ..sampling(1.0, 0.9, 0) };
@@ -385,7 +385,7 @@ fn what_was_chosen_before_is_penalised() {
 
 /// Every round is the definition: penalise what was chosen, in f64, and compare the last round's weights.
 #[test]
-fn what_was_chosen_is_penalised() {
+fn chosen_tokens_are_penalised() {
     let logits = bell(1300, 0.5, 0.0, 9);
     for (presence, frequency, decay, temperature) in
         [(0.4, 0.0, 1.0, 1.0), (0.0, 0.3, 0.9, 1.0), (0.4, 0.4, 0.996, 0.7), (50.0, 0.0, 1.0, 0.0)]

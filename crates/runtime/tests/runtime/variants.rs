@@ -103,7 +103,7 @@ type Tile<'c> = (&'c Variant, Config, [Option<u32>; 2]);
 const ALIKE: usize = 2;
 
 #[test]
-fn kernels_that_add_up_alike_have_the_same_bits() {
+fn kernels_with_equal_order_of_sums_have_equal_bits() {
     let (device, catalogue) = (Device::open(None).unwrap(), Catalogue::embedded());
     let asked = std::env::var("WGOOSE_KERNEL").unwrap_or_default();
     let ranks = LoraRanks { decay: 32, iclr: 32, value: 32, gate: 64 };

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_larger_and_worse_is_never_taken() {
+    fn a_larger_and_worse_choice_is_never_taken() {
         let tensors = [vec![choice(10, 3.0), choice(20, 4.0), choice(30, 1.0)]];
         let frontier = Frontier::new(&tensors);
         let taken = |bytes| frontier.within(bytes).unwrap()[0];

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_adds_up_is_found_at_once() {
+    fn additive_divergences_are_found_at_once() {
         let tensors = tensors();
         let frontier = Frontier::new(&tensors);
         for target in [1e-4, 3e-3, 2e-2] {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_add_up_is_measured_until_it_fits() {
+    fn a_mix_whose_divergences_do_not_add_up_is_measured_until_it_fits() {
         let tensors = tensors();
         let frontier = Frontier::new(&tensors);
         for (target, real) in [(3e-3, (|kl| kl * 1.7) as fn(f64) -> f64), (3e-3, |kl| kl * 0.4), (3e-3, f64::sqrt)] {
@@ -114,7 +114,7 @@ mod tests {
 
     /// A mix that is a little too far is no reason to jump to one that is far better and larger.
     #[test]
-    fn after_a_near_miss_the_next_mix_is_near() {
+    fn a_near_miss_is_followed_by_a_near_mix() {
         let choices = |tensor: u64| {
             // Sizes in thirds, so that there are many levels.
             let (size, kl) = (1 + tensor % 3, 1e-4 * ((tensor * 7919) % 97 + 3) as f64);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_above_all_takes_the_smallest_and_one_below_all_says_what_is_least() {
+    fn extreme_targets_give_the_smallest_mix_or_the_least_divergence() {
         let (found, _) = search(1.0, |kl| kl);
         assert!(matches!(found, Found::Mix(mix, _) if mix == vec![0; 10]));
         let (found, measured) = search(1e-3, |kl| kl + 2e-3);

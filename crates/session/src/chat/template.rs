@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_card_says_so() {
+    fn turns_follow_the_template_of_the_model_card() {
         assert_eq!(first_user(None), "User:");
         assert_eq!(first_user(Some("Be brief.\n")), "System: Be brief.\n\nUser:");
         assert_eq!(asked("hi", false), " hi\n\nAssistant:");
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_is_what_a_chat_reads() {
+    fn a_conversation_equals_the_text_of_a_chat() {
         let messages =
             [ChatMessage::System("Be brief.\n"), ChatMessage::User("hi"), ChatMessage::Assistant("Hello.\n\nYou? ")];
         let again = [&messages[..], &[ChatMessage::User("well\n\nthen")]].concat();

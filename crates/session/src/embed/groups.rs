@@ -27,7 +27,7 @@ mod tests {
     use super::groups;
 
     #[test]
-    fn texts_share_what_there_is() {
+    fn texts_are_grouped_within_tokens_and_slots() {
         assert_eq!(groups(&[], 10, 3), []);
         assert_eq!(groups(&[4, 6, 1, 30, 2, 2, 2, 2], 10, 3), [0..2, 2..3, 3..4, 4..7, 7..8]);
         assert_eq!(groups(&[1, 1, 1], 10, 1), [0..1, 1..2, 2..3]);

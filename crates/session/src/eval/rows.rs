@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_said() {
+    fn logits_that_are_not_finite_are_named() {
         let bad = [0.0, 0.0, f32::NAN, 0.0];
         let message = |rows: Result<Vec<Compared>, EvalError>| rows.unwrap_err().to_string();
         assert!(nats(&bad, 2, &[1, 1], 7).unwrap_err().to_string().contains("model's logits before token 8"));

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_a_beginning_is_held_back() {
+    fn a_possible_beginning_of_a_stop_string_is_held_back() {
         let mut stops = strings(&["\n\nUser:", "END"]);
         assert_eq!(stops.push(b"a\n"), (b"a".to_vec(), None));
         assert_eq!(stops.push(b"b\n\nUs"), (b"\nb".to_vec(), None));
@@ -79,7 +79,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_cut_gives_the_same_text(
+        fn the_cut_of_a_text_changes_no_byte(
             pieces in prop::collection::vec("[ab]{0,4}", 0..12),
             stops in prop::collection::vec("[ab]{0,4}", 0..4),
         ) {

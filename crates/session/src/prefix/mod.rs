@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_serves_and_the_oldest_goes() {
+    fn the_longest_prefix_is_served_and_the_least_recent_evicted() {
         let (zero, other) = (Beginning::ZERO, Beginning::EMBEDDING);
         // Room for two.
         let mut cache = PrefixCache::new(2 * (4 * FLOATS as u64 + 40));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_replaced_or_too_large_leaves_no_bytes() {
+    fn a_replaced_or_oversized_state_leaves_no_bytes() {
         let mut cache = PrefixCache::new(4 * FLOATS as u64 + 100);
         cache.insert(Beginning::ZERO, &[1], snapshot(1.0, true));
         cache.insert(Beginning::ZERO, &[1], snapshot(2.0, false));

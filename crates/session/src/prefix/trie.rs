@@ -152,7 +152,7 @@ mod tests {
     proptest! {
         /// Few tokens, so that paths meet; a sorted map is the definition.
         #[test]
-        fn it_is_a_map_that_knows_beginnings(
+        fn a_trie_equals_a_map_with_longest_beginnings(
             steps in prop::collection::vec((prop::collection::vec(0u32..3, 0..7), prop::option::of(0u32..100)), 1..60),
         ) {
             let mut trie = Trie::new();

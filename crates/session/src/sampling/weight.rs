@@ -48,7 +48,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn equals_the_exponential(x in -30.0f64..0.0) {
+        fn a_weight_equals_the_exponential(x in -30.0f64..0.0) {
             let exact = x.exp() * ONE;
             prop_assert!((weight(x) as f64 - exact).abs() <= 0.5 + 1e-12 * exact, "{x}: {} {exact}", weight(x));
         }

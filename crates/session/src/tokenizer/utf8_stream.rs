@@ -51,7 +51,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn holds_back_until_certain() {
+    fn bytes_are_held_back_until_certain() {
         let mut stream = Utf8Stream::new();
         assert_eq!(stream.push(b"a\xe2"), "a");
         assert_eq!(stream.push(b"\x82"), "");
@@ -79,7 +79,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_cut_gives_the_same_text(pieces in fragments()) {
+        fn the_cut_of_a_text_changes_no_character(pieces in fragments()) {
             let mut stream = Utf8Stream::new();
             let mut text: String = pieces.iter().map(|piece| stream.push(piece)).collect();
             text.push_str(&stream.finish());

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_lie_at_their_ids() {
+    fn entries_are_stored_at_their_ids() {
         let entries = parse_vocabulary_text(b"2 'b' 1\r\n4 ' ' 1\n1 b'\\xff' 1").unwrap();
         assert_eq!(entries, [&b""[..], b"\xff", b"b", b"", b" "]);
     }

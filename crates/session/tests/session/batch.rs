@@ -141,7 +141,7 @@ fn play(batch: &mut SessionBatch, tokenizer: &Tokenizer, alone: &Alone, moves: &
 }
 
 #[test]
-fn on_the_cpu_all_is_as_alone() {
+fn a_batch_on_the_cpu_equals_single_sequences() {
     let model = tiny(3);
     let mut session = open(&model, Backend::Cpu);
     let alone = alone(&mut session, &[]);
@@ -155,7 +155,7 @@ fn on_the_cpu_all_is_as_alone() {
 }
 
 #[test]
-fn on_the_gpu_all_is_as_alone() {
+fn a_batch_on_the_gpu_equals_single_sequences() {
     let model = tiny(3);
     let mut session = open(&model, Backend::Gpu);
     let alone = alone(&mut session, &[]);
@@ -169,7 +169,7 @@ fn on_the_gpu_all_is_as_alone() {
 }
 
 #[test]
-fn all_begin_where_the_session_stood() {
+fn sequences_begin_with_the_state_of_the_session() {
     let model = tiny(3);
     for backend in [Backend::Cpu, Backend::Gpu] {
         let mut session = open(&model, backend);
@@ -189,7 +189,7 @@ fn all_begin_where_the_session_stood() {
 }
 
 #[test]
-fn what_makes_no_sense_takes_no_place() {
+fn a_refused_sequence_takes_no_slot() {
     let model = tiny(3);
     let mut batch = open(&model, Backend::Cpu).batch(1).unwrap();
     let ban = |tokens: std::ops::Range<u32>| {

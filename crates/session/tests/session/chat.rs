@@ -46,7 +46,7 @@ fn text(text: &'static str) -> impl Fn(&Session) -> Vec<u32> {
 }
 
 #[test]
-fn the_state_is_that_of_the_template() {
+fn the_chat_reads_the_text_of_the_template() {
     let model = tiny(1);
     let session = on_cpu(&model);
     let sampling = recite(&session, " Ok\n\nUser:");
@@ -92,7 +92,7 @@ fn an_answer_that_was_cut_is_read_to_its_end() {
 }
 
 #[test]
-fn what_stands_before_a_stop_string_is_said() {
+fn the_text_before_a_stop_string_is_printed() {
     let model = tiny(1);
     let session = on_cpu(&model);
     let sampling = recite(&session, " Ok\t\n");
@@ -107,7 +107,7 @@ fn what_stands_before_a_stop_string_is_said() {
 }
 
 #[test]
-fn forgetting_brings_back_the_state_that_conversations_begin_with() {
+fn a_reset_restores_the_first_state_of_a_conversation() {
     let model = tiny(1);
     let state_after = |words: &[&str]| {
         let mut session = on_cpu(&model);
@@ -228,7 +228,7 @@ fn messages_are_taken_back_and_answered_anew() {
 }
 
 #[test]
-fn a_message_that_is_broken_off_while_it_is_read_counts_as_not_said() {
+fn a_message_interrupted_during_prefill_is_forgotten() {
     let model = tiny(1);
     let generate = GenerateOptions { max_tokens: 4, ..GenerateOptions::default() };
     let new = || Chat::new(on_cpu(&model), ChatOptions { generate: generate.clone(), ..ChatOptions::default() });

@@ -41,7 +41,7 @@ fn deviation(got: &[f32], want: &[f32]) -> f64 {
 }
 
 #[test]
-fn a_converted_model_says_the_same() {
+fn a_converted_model_has_the_logits_of_its_source() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("source.st");
     let ranks = LoraRanks { decay: 32, iclr: 24, value: 16, gate: 48 };
@@ -81,7 +81,7 @@ fn a_converted_model_says_the_same() {
 }
 
 #[test]
-fn a_checkpoint_of_pytorch_says_the_same_as_gguf() {
+fn a_checkpoint_of_pytorch_has_the_logits_of_its_gguf() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("tiny.pth");
     let tiny = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../oracle/goldens/tiny.pth");

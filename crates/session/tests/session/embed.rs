@@ -88,7 +88,7 @@ fn by_definition(model: &Tiny, prefix: &[u32], tokens: &[u32], level: Level, poo
 }
 
 #[test]
-fn every_kind_is_what_it_says() {
+fn every_kind_of_embedding_equals_its_definition() {
     let model = tiny(1);
     let mut session = on_cpu(&model);
     for level in [Level::Final, Level::Layer(0), Level::Layer(1)] {
@@ -115,7 +115,7 @@ fn every_kind_is_what_it_says() {
 }
 
 #[test]
-fn together_and_alone_have_the_same_bits() {
+fn a_batch_of_embeddings_has_the_bits_of_single_calls() {
     let model = tiny(1);
     let texts = texts();
     for mut session in [on_gpu(&model), on_cpu(&model)] {
@@ -142,7 +142,7 @@ fn together_and_alone_have_the_same_bits() {
 }
 
 #[test]
-fn what_the_session_reads_takes_no_part() {
+fn embeddings_do_not_depend_on_the_state_of_the_session() {
     let model = tiny(1);
     // Within a memory budget there is one state only: it must come back.
     let builders: [fn() -> SessionBuilder; 3] = [
@@ -168,7 +168,7 @@ fn what_the_session_reads_takes_no_part() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named() {
+fn invalid_texts_and_options_are_refused_by_name() {
     let model = tiny(1);
     let mut session = on_cpu(&model);
     let mut refused =
@@ -193,7 +193,7 @@ fn what_cannot_be_read_is_named() {
 }
 
 #[test]
-fn prefixes_are_read_once() {
+fn a_common_prefix_is_prefilled_once() {
     let model = tiny(1);
     let options = EmbedOptions { prefix: text(9, 30), ..EmbedOptions::default() };
     for builder in [Session::builder(), Session::builder().backend(wgoose_session::Backend::Cpu)] {

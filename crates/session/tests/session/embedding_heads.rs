@@ -103,7 +103,7 @@ fn difference(got: &[f32], want: &[f32]) -> f32 {
 }
 
 #[test]
-fn heads_give_what_the_reference_gives_alone_together_and_from_a_cache() {
+fn heads_agree_with_the_reference_alone_in_batches_and_cached() {
     let (golden, folder) = (Golden::read(), tempfile::tempdir().unwrap());
     let path = golden.model(&folder);
     let mut session = on_cpu().open(&path).unwrap();

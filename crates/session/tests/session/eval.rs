@@ -44,7 +44,7 @@ fn results(evaluation: &Evaluation) -> (Vec<u64>, Vec<f64>) {
 }
 
 #[test]
-fn what_is_broken_off_is_the_beginning() {
+fn an_interrupted_evaluation_scores_the_beginning() {
     let model = tiny(1);
     let mut model = in_chunks(&model, 10);
     let (begun, mut pieces) = (EvalOptions::default(), 0);
@@ -91,7 +91,7 @@ fn a_model_is_not_far_from_itself() {
 }
 
 #[test]
-fn another_model_is_far() {
+fn a_different_model_diverges_far() {
     let evaluation = eval(&mut on_cpu(&tiny(2)), Some(&mut on_cpu(&tiny(3))), &EvalOptions::default());
     let (reference, divergence) = evaluation.reference.unwrap();
     assert!(divergence.all().mean_kl() > 1.0 && divergence.all().agreement() < 0.2, "{divergence:?}");
@@ -135,7 +135,7 @@ fn by_definition(session: &mut Session, windows: &[&[u32]]) -> f64 {
 }
 
 #[test]
-fn every_token_is_held_against_what_came_before_it() {
+fn every_token_is_scored_by_the_tokens_before_it() {
     let model = tiny(4);
     let mut session = on_cpu(&model);
     let tokens = session.tokenizer().unwrap().encode(TEXT);
@@ -164,7 +164,7 @@ fn positions_begin_anew_with_the_context() {
 }
 
 #[test]
-fn what_cannot_be_evaluated_is_refused() {
+fn impossible_evaluations_are_refused() {
     let model = tiny(1);
     let refused = |model: &mut Session, other: Option<&mut Session>, text: &[u8]| {
         evaluate(model, other, &mut &text[..], &EvalOptions::default(), &mut |_| ControlFlow::Continue(())).unwrap_err()

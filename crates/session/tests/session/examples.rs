@@ -12,7 +12,7 @@ const EXAMPLES: [(&str, &[&str]); 4] = [
 ];
 
 #[test]
-fn all_run() {
+fn every_example_runs() {
     // All tests are built with the examples, a single one without. All of the workspace: one package alone would compile
     // dependencies anew, with fewer features.
     let test = std::env::current_exe().expect("a test knows where it is");
@@ -37,7 +37,7 @@ fn all_run() {
 }
 
 #[test]
-fn none_is_forgotten_and_none_is_long() {
+fn every_example_is_listed_and_short() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     for file in std::fs::read_dir(folder).expect("there are examples").flatten().filter(|f| f.path().is_file()) {
         let name = file.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();

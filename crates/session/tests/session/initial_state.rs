@@ -135,7 +135,7 @@ fn sessions_load_either_kind() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_changes_nothing() {
+fn a_misfit_state_is_refused_and_changes_nothing() {
     let (model, other) = (tiny(1), tiny(2));
     let folder = model.folder.path();
     let (tuned, own) = (folder.join("tuned.st"), folder.join("own.st"));

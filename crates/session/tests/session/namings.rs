@@ -78,7 +78,7 @@ fn save(tensors: &[Tensor], path: &Path) {
 }
 
 #[test]
-fn every_naming_says_the_same() {
+fn every_naming_gives_equal_logits() {
     let folder = tempfile::tempdir().unwrap();
     let [source, file] = ["source.st", "model.safetensors"].map(|name| folder.path().join(name));
     // A gate as wide as the model: a square adapter does not show which way it lies.

@@ -26,7 +26,7 @@ fn cached(builder: &SessionBuilder, every: usize) -> SessionBuilder {
 const LONG: &[u8] = b"Geese fly in the shape of a V, and change places at its head. They know where they are going.";
 
 #[test]
-fn a_prompt_read_before_is_not_read_again() {
+fn a_known_prompt_is_not_prefilled_again() {
     let model = tiny(1);
     for builder in backends() {
         let mut plain = builder.clone().open(&model.path).unwrap();
@@ -67,7 +67,7 @@ fn common_beginnings_change_no_bit() {
 
 /// Each turn gives the whole conversation: only what is new is read.
 #[test]
-fn a_conversation_is_read_once() {
+fn a_conversation_is_prefilled_once() {
     let mut compared = 0;
     for seed in 0..6 {
         let model = tiny(seed);
@@ -97,7 +97,7 @@ fn a_conversation_is_read_once() {
 }
 
 #[test]
-fn another_beginning_is_another_prompt() {
+fn prefixes_after_another_state_are_not_shared() {
     let model = tiny(1);
     let file = model.folder.path().join("state");
     let mut elsewhere = on_cpu(&model);

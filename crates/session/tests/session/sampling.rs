@@ -120,7 +120,7 @@ fn draws_follow_the_probabilities() {
 
 /// Pinned: another platform, compiler or version of a dependency must draw the same.
 #[test]
-fn a_seed_means_the_same_everywhere() {
+fn draws_of_a_seed_are_pinned() {
     let logits = bell(65536, 3.0);
     let draw = |mut sampler: Sampler| (0..8).map(|_| sampler.sample(&logits).unwrap()).collect::<Vec<_>>();
     assert_eq!(draw(sampler(1.0, 1.0, 0, 42)), [52776, 22805, 64024, 46081, 52183, 40123, 7769, 40718]);
@@ -150,7 +150,7 @@ proptest! {
 
     /// Hot enough, every token kept is drawn: the nucleus is not too small either.
     #[test]
-    fn all_of_the_nucleus_is_drawn(spread in 0.0f32..4.0, top_p in 0.0f32..1.0, top_k in 0usize..6, seed: u64) {
+    fn every_token_of_the_nucleus_is_drawn(spread in 0.0f32..4.0, top_p in 0.0f32..1.0, top_k in 0usize..6, seed: u64) {
         let logits = bell(12, spread);
         let mut sampler = sampler(1e30, top_p, top_k, seed);
         let mut drawn: Vec<u32> = (0..1000).map(|_| sampler.sample(&logits).unwrap()).collect();
@@ -190,7 +190,7 @@ proptest! {
 /// Where host and device differ, they do by random numbers only: hot enough, the host draws every token that it keeps,
 /// and these are the tokens that the device keeps.
 #[test]
-fn host_and_device_keep_the_same_tokens() {
+fn host_and_device_keep_equal_tokens() {
     let device = Device::open(None).unwrap();
     let logits: Vec<f32> = bell(16, 1.5);
     let bias = vec![(3, f32::NEG_INFINITY), (5, 1.25), (6, 3.0), (6, 0.5)];
@@ -220,7 +220,7 @@ fn host_and_device_keep_the_same_tokens() {
 
 /// The host penalises as the definition does, in every round.
 #[test]
-fn what_was_chosen_is_penalised() {
+fn chosen_tokens_are_penalised() {
     let penalties = Penalties { presence: 0.4, frequency: 0.3, decay: 0.9 };
     let logits = bell(200, 0.4);
     let options = SamplerOptions { temperature: 0.0, penalties, ..SamplerOptions::default() };

@@ -41,7 +41,7 @@ fn deviation(got: &[f32], want: &[f32]) -> f32 {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_text() {
+fn a_seed_decides_the_text() {
     let model = tiny(1);
     let text = |seed| generate(&mut on_cpu(&model), &options(24, 1.0, seed));
     assert_eq!(text(7), text(7));
@@ -49,7 +49,7 @@ fn the_same_seed_gives_the_same_text() {
 }
 
 #[test]
-fn the_gpu_writes_what_the_cpu_writes() {
+fn the_gpu_and_the_cpu_write_equal_texts() {
     let model = tiny(1);
     let options = options(12, 0.0, 0);
     let mut gpu = Session::builder().open(&model.path).unwrap();
@@ -107,7 +107,7 @@ fn pieces_together_are_the_decoded_tokens() {
 }
 
 #[test]
-fn the_end_of_text_ends_it() {
+fn the_end_of_text_ends_a_generation() {
     let model = tiny(1);
     let ends = |seed| {
         let (generated, _) = generate(&mut on_cpu(&model), &options(200, 3.0, seed));
@@ -137,7 +137,7 @@ fn a_break_stops_at_once() {
 }
 
 #[test]
-fn without_tokens_to_generate_the_prompt_is_read() {
+fn a_generation_of_zero_tokens_prefills_the_prompt() {
     let model = tiny(1);
     let (mut generating, mut reading) = (on_cpu(&model), on_cpu(&model));
     let (generated, pieces) = generate(&mut generating, &options(0, 1.0, 0));
@@ -185,7 +185,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn reading_in_parts_is_reading_the_whole(
+    fn prefill_in_parts_agrees_with_prefill_of_the_whole(
         tokens in prop::collection::vec(0..SHAPE.vocab, 2..40),
         cut in any::<prop::sample::Index>(),
         chunk in 1u32..20,

@@ -185,12 +185,12 @@ const WARM_UP: u32 = 40;
 const ALONE: &str = "WGOOSE_SOAK_ALONE";
 
 #[test]
-fn a_session_that_goes_on_and_on_stays_as_it_was() {
+fn a_long_session_keeps_its_memory_and_results() {
     if std::env::var_os(ALONE).is_some() {
         return soak();
     }
     let mut alone = Command::new(std::env::current_exe().unwrap());
-    alone.args(["--exact", "soak::a_session_that_goes_on_and_on_stays_as_it_was", "--nocapture"]).env(ALONE, "1");
+    alone.args(["--exact", "soak::a_long_session_keeps_its_memory_and_results", "--nocapture"]).env(ALONE, "1");
     assert!(alone.status().unwrap().success());
 }
 

@@ -62,7 +62,7 @@ fn the_text_of_a_chat_is_pairs_or_the_file_is_refused() {
 }
 
 #[test]
-fn a_session_goes_on_after_a_restart() {
+fn a_session_continues_after_a_restart() {
     let model = tiny(1);
     let path = model.folder.path().join("state.safetensors");
     let mut before = on_cpu(&model);
@@ -167,7 +167,7 @@ fn a_state_need_not_say_which_model_it_is_of() {
 }
 
 #[test]
-fn what_is_no_state_file_is_refused() {
+fn a_file_without_a_state_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state.safetensors");
     refused(&path);

@@ -36,7 +36,7 @@ fn wkv(state: &StateData) -> Vec<f32> {
 }
 
 #[test]
-fn a_state_file_gives_the_same_bits_back() {
+fn a_state_in_f16_survives_a_file_bit_for_bit() {
     let model = tiny(1);
     let path = model.folder.path().join("state.safetensors");
     let mut before = open(&model, StateFormat::F16);
@@ -60,7 +60,7 @@ fn a_state_file_gives_the_same_bits_back() {
 }
 
 #[test]
-fn the_builder_goes_before_the_plan_and_precision_before_both() {
+fn the_builder_overrides_the_plan_and_the_precision_both() {
     let model = tiny(1);
     let device = Device::open(None).unwrap();
     let path = model.folder.path().join("plan.ron");

@@ -55,7 +55,7 @@ fn strings_end_texts_and_are_not_shown() {
 
 /// More than the device is told of.
 #[test]
-fn any_number_of_tokens_can_end_texts() {
+fn many_stop_tokens_can_end_a_text() {
     let model = tiny(2);
     for backend in [Backend::Cpu, Backend::Gpu] {
         let mut session = open(&model, backend);
@@ -77,7 +77,7 @@ fn any_number_of_tokens_can_end_texts() {
 }
 
 #[test]
-fn settings_mean_the_same_on_device_and_host() {
+fn samplers_of_device_and_host_draw_equal_texts() {
     let model = tiny(2);
     let mut sessions = [Backend::Cpu, Backend::Gpu].map(|backend| open(&model, backend));
     let penalties = wgoose_session::sampling::Penalties { presence: 0.3, frequency: 0.7, decay: 0.95 };

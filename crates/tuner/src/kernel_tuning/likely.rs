@@ -104,7 +104,7 @@ mod tests {
     use wgoose_measure::stats::rng::{below, unit};
 
     #[test]
-    fn by_a_few_of_all_others_are_found_that_are_as_fast() {
+    fn a_few_timed_kernels_predict_the_fastest() {
         let shape = ModelShape::preset("0.1B").unwrap();
         let groups = groups(&shape, Scenario::DECODE, &Plan::default_fusions(false).decode, &|_| Format::F16);
         let head = groups.iter().find(|group| group.key.m == 65536).unwrap();

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_that_are_fast_alone_make_room_for_one_another() {
+    fn phases_share_the_workgroup_memory_at_the_least_cost() {
         let stages = [
             vec![stage(10.0, 0, 400), stage(12.0, 0, 100), stage(13.0, 0, 50)],
             vec![stage(20.0, 600, 100), stage(21.0, 300, 100)],

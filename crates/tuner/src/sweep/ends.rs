@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_budget_is_too_long_to_be_shared() {
+    fn the_longest_budget_can_be_shared() {
         assert_eq!(share_of(Duration::from_secs(u64::MAX), 1.0), Duration::from_secs(u64::MAX));
         assert_eq!(share_of(Duration::from_secs(100), 0.5), Duration::from_secs(50));
         assert_eq!([300, 20].map(|s| working(Duration::from_secs(s)).as_secs()), [285, 19]);

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_whole_steps_show_says_which_step_is_the_fastest() {
+    fn the_model_finds_the_fastest_step_from_whole_steps() {
         let mut model = StepModel::new();
         let mut rng = SplitMix64::seed_from_u64(2);
         // Two kinds of kernels, as fast alone whatever is chosen; in a step one choice of each is worth 5 %.
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_step_had_may_be_worth_something_or_not() {
+    fn an_unseen_choice_may_gain_or_lose() {
         let mut model = StepModel::new();
         let mut rng = SplitMix64::seed_from_u64(2);
         let step = |model: &mut StepModel, chosen: [usize; 2]| {

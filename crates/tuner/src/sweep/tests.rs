@@ -86,7 +86,7 @@ fn found(problem: &Problem, sweep: &mut Sweep<'_>, forms: &mut Forms) -> Vec<fin
 }
 
 #[test]
-fn what_little_is_known_of_is_timed_more() {
+fn little_known_sites_are_timed_more() {
     let problem = problem(Mix::F16);
     with_sweep(&problem, SimulatedDevice::h200(1), 300, |sweep| {
         let (tuner, mut forms) = (sweep.tuner(), Forms::new());
@@ -108,7 +108,7 @@ fn what_little_is_known_of_is_timed_more() {
 
 /// What was tuned for a layout is lost with another one.
 #[test]
-fn layouts_that_slow_prompts_are_told_from_those_that_do_not() {
+fn layouts_that_slow_prefill_are_recognised() {
     let problem = problem(Mix::Q8_0);
     let (prompt, layout) = (Scenario::prefill(512), Toggle::Interleaved(Format::Q8_0));
     let mut seen = BTreeSet::new();
@@ -137,7 +137,7 @@ fn layouts_that_slow_prompts_are_told_from_those_that_do_not() {
 }
 
 #[test]
-fn the_fastest_in_its_samples_is_compared_whatever_is_believed_of_it() {
+fn the_plan_with_the_fastest_samples_is_compared_despite_the_posterior() {
     let problem = problem(Mix::F16);
     let mut odd = None;
     let events = with_sweep(&problem, SimulatedDevice::h200(1), 300, |sweep| {
@@ -162,7 +162,7 @@ fn the_fastest_in_its_samples_is_compared_whatever_is_believed_of_it() {
 
 /// In a short time the comparison that finds out what won may leave no time for a process that confirms it.
 #[test]
-fn what_won_in_a_short_time_is_confirmed_after_it() {
+fn a_winner_of_a_short_search_is_confirmed_after_its_time() {
     let problem = problem(Mix::F16);
     let usual = SimulatedDevice::h200(1);
     let device = SimulatedDevice { costs: Costs { start: 8.0, ..usual.costs }, ..usual };

@@ -43,7 +43,7 @@ fn searched(device: SimulatedDevice, budget: u64) -> (Swept, Vec<Event>, Duratio
 }
 
 #[test]
-fn every_form_is_tried_within_the_budget_and_the_plan_is_faster_in_truth() {
+fn every_form_is_tried_within_the_budget_and_the_plan_is_faster() {
     for seed in 0..2 {
         let (swept, events, spent, times) = searched(SimulatedDevice::h200(seed), 120);
         let stages: Vec<Stage> = events
@@ -88,7 +88,7 @@ fn searches_come_near_the_best_plans_that_there_are() {
 }
 
 #[test]
-fn what_won_with_more_rows_serves_fewer_where_it_is_faster() {
+fn a_winner_of_more_rows_serves_fewer_rows_if_it_is_faster() {
     let folder = tempfile::tempdir().unwrap();
     let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
     let options = options(&folder.path().join("ledger.jsonl"), 1000);
@@ -110,7 +110,7 @@ fn what_won_with_more_rows_serves_fewer_where_it_is_faster() {
 }
 
 #[test]
-fn the_plan_in_use_stays_unless_another_is_better() {
+fn the_incumbent_stays_unless_a_plan_is_better() {
     let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
     // Samples of two tunings differ, and so does what they find, if only by noise.
     let tune = |chance, in_use: Option<&Plan>, budget| {
@@ -179,7 +179,7 @@ fn every_strategy_is_right_and_none_is_better_than_the_first() {
 }
 
 #[test]
-fn no_strategy_decides_more_than_it_is_asked_to() {
+fn every_strategy_decides_the_requested_parts_only() {
     let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
     for strategy in STRATEGIES {
         let folder = tempfile::tempdir().unwrap();
@@ -227,7 +227,7 @@ fn a_surveyed_device_can_be_searched_again() {
 }
 
 #[test]
-fn of_kernels_that_are_added_or_edited_nothing_else_is_measured_again() {
+fn an_added_or_edited_kernel_alone_is_measured_again() {
     let folder = tempfile::tempdir().unwrap();
     let mut problem = problem("0.1B", Format::F16);
     // The fewer kernels it can have, the sooner they are all timed.
@@ -270,7 +270,7 @@ fn of_kernels_that_are_added_or_edited_nothing_else_is_measured_again() {
 }
 
 #[test]
-fn what_does_not_run_or_is_wrong_wins_nothing() {
+fn megakernels_that_do_not_run_and_wrong_kernels_win_nothing() {
     let device = SimulatedDevice { resident: 0, wrong: 0.4, ..SimulatedDevice::h200(3) };
     let (swept, events, _, times) = searched(device, 80);
     assert!(swept.plan.persistent.is_none());
@@ -297,7 +297,7 @@ fn noise_alone_makes_no_plan_slower() {
 }
 
 #[test]
-fn a_search_that_was_stopped_goes_on() {
+fn a_stopped_search_is_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
     let options = options(&folder.path().join("ledger.jsonl"), 80);
@@ -393,7 +393,7 @@ impl Runner for NoStarts<'_> {
 }
 
 #[test]
-fn no_plan_is_lost_because_there_was_no_time_for_first_tokens() {
+fn a_plan_is_kept_without_time_for_first_tokens() {
     let folder = tempfile::tempdir().unwrap();
     let (problem, catalogue) = (problem("0.1B", Format::Q8_0), Catalogue::embedded());
     let objective = Objective::chat(false);
@@ -492,7 +492,7 @@ fn with_other_ids(records: &Records, path: &Path, later: f64, passed: bool) -> R
 }
 
 #[test]
-fn a_replayed_search_finds_the_same_plan_in_the_same_time() {
+fn a_replayed_search_finds_its_plan_in_equal_time() {
     let folder = tempfile::tempdir().unwrap();
     let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
     let measured = options(&folder.path().join("ledger.jsonl"), 60);

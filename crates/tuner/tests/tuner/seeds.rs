@@ -62,7 +62,7 @@ fn a_useless_seed_changes_no_result() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_in_the_ledger_and_said() {
+fn misfit_seeds_are_refused_in_the_ledger_and_reported() {
     let list = r#"[
         {"op": "matmul", "variant": "magic", "config": {}},
         {"op": "layer_norm", "variant": "row", "config": {"WG": 64, "colour": "red"}},

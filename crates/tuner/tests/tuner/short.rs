@@ -14,7 +14,7 @@ use wgoose_sim::{Costs, SimulatedDevice, SimulatedRunner};
 use wgoose_tuner::sweep::{Event, SweepOptions, SweepStep, search};
 
 #[test]
-fn a_search_ends_in_time_however_short_its_budget_and_whatever_it_is_for() {
+fn a_search_of_any_workload_ends_within_a_short_budget() {
     for (workload, budget) in [("embed", 15), ("batch", 20), ("chat", 10)] {
         let folder = tempfile::tempdir().unwrap();
         let (mut problem, catalogue) = (problem("2.9B", Format::Q8_0), Catalogue::embedded());
@@ -35,7 +35,7 @@ fn a_search_ends_in_time_however_short_its_budget_and_whatever_it_is_for() {
 }
 
 #[test]
-fn a_short_search_finds_one_merged_step() {
+fn a_short_search_finds_a_megakernel() {
     for (seed, budget) in [(0, 20), (1, 20), (2, 45)] {
         let folder = tempfile::tempdir().unwrap();
         let (problem, catalogue) = (problem("0.1B", Format::Q8_0), Catalogue::embedded());
@@ -70,7 +70,7 @@ fn a_short_search_finds_one_merged_step() {
 /// Prompts that the default reads by the same kernels need no comparison; what decodes faster has to be seen in a
 /// process of its own.
 #[test]
-fn a_plan_that_reads_prompts_like_the_default_is_derived_once_it_is_confirmed() {
+fn a_plan_with_the_prefill_of_the_default_is_derived_once_confirmed() {
     let folder = tempfile::tempdir().unwrap();
     let (problem, catalogue) = (problem("0.1B", Format::Q8_0), Catalogue::embedded());
     let options = options(&folder.path().join("ledger.jsonl"), 20);

@@ -49,7 +49,7 @@ fn minute(problem: &Problem, folder: &tempfile::TempDir) -> SweepOptions {
 }
 
 #[test]
-fn a_minute_on_a_slow_device_ends_in_time_with_a_plan_that_is_slower_in_nothing() {
+fn a_minute_on_a_slow_device_ends_with_a_plan_slower_in_no_scenario() {
     let devices = [
         (demo(), SimulatedDevice::software(0)),
         (demo(), SimulatedDevice::software(1).busy()),
@@ -82,7 +82,7 @@ fn a_minute_on_a_slow_device_ends_in_time_with_a_plan_that_is_slower_in_nothing(
 }
 
 #[test]
-fn a_slow_search_that_is_broken_off_leaves_what_it_has_kept() {
+fn an_interrupted_slow_search_leaves_its_best_plan() {
     let (problem, folder, catalogue) = (demo(), tempfile::tempdir().unwrap(), Catalogue::embedded());
     let options = minute(&problem, &folder);
     let device = SimulatedDevice { noise: 0.005, instance: 0.002, ..SimulatedDevice::software(3) };

@@ -111,7 +111,7 @@ fn a_copy_is_identical_and_a_renamed_variable_changes_no_time() {
 }
 
 #[test]
-fn a_variant_that_is_faster_is_called_so_and_without_a_subject_the_default_is_the_incumbent() {
+fn a_faster_variant_is_called_fast_and_the_default_is_the_incumbent() {
     // Only the default has the widths that are fast.
     let narrow = ROW.replace("u;   // tune: 32 64 128 256 512 1024", "u;   // tune: 128 256");
     assert_ne!(narrow, ROW);
@@ -127,7 +127,7 @@ fn a_variant_that_is_faster_is_called_so_and_without_a_subject_the_default_is_th
 }
 
 #[test]
-fn a_sweep_tries_brought_kernels_first_and_names_the_file_of_each_that_it_never_tried() {
+fn a_sweep_tries_brought_kernels_first_and_names_untried_files() {
     let rows = include_str!("../../../../kernels-wgsl/ops/norm_shift/rows.wgsl");
     let lerp = include_str!("../../../../kernels-wgsl/ops/lerp/elements.wgsl");
     let without_place = |text: &str| -> String {

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn other_answers_than_before_are_told() {
+    fn a_changed_quality_hash_is_reported() {
         let mut records = records();
         assert!(!markdown(&records, None).contains("other answers"));
         records[1].quality_hash = "another".to_owned();
@@ -103,7 +103,7 @@ mod tests {
 
     /// The page is made of its records; with `UPDATE_EXPECT=1` it is made anew.
     #[test]
-    fn the_report_of_the_repository_is_that_of_its_records() {
+    fn the_report_of_the_repository_is_made_of_its_records() {
         let folder = tempfile::tempdir().unwrap();
         let report = folder.path().join("benchmarks.md");
         write(&report, &records()).unwrap();

@@ -66,7 +66,7 @@ mod tests {
     use wgoose_bench::workload::{Job, references};
 
     #[test]
-    fn only_the_same_device_is_compared() {
+    fn peers_on_another_device_are_not_compared() {
         let job = Job::Prompt(512);
         let row = Row::new("prompt", job, None, vec![100.0]);
         let environment = |device: &str| Environment {

@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prompts_in_one_call_are_two_numbers() {
+    fn packed_prompts_are_given_by_two_numbers() {
         assert_eq!(packed("32x128"), Ok((32, 128)));
         for wrong in ["32", "x", "32x", "0x1", "1x0", "32x-1", "1025x1", "1x65537", "32x128x2", "a"] {
             assert!(packed(wrong).is_err(), "{wrong}");

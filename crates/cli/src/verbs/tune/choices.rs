@@ -64,7 +64,7 @@ mod tests {
     use wgoose_kernels::plan::TuningKey;
 
     #[test]
-    fn a_choice_is_a_line_that_says_what_it_saves() {
+    fn each_choice_is_a_line_with_its_saving() {
         let worth = |op: &str, m, count, share| Worth {
             scenario: Scenario::DECODE,
             of: TuningKey { op: op.to_owned(), k: 256, m, formats: Vec::new(), up_to_rows: 1 },

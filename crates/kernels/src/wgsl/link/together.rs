@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loads_that_follow_one_another_are_begun_together() {
+    fn consecutive_loads_begin_together() {
         let text = "fn f(i: u32) {\n    let a = announced(c + (i));\n    let b = announced(d + (i));\n    \
                     let e = announced_vec4(b);\n    g(a);\n}";
         let found = together(text);

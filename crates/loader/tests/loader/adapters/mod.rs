@@ -155,7 +155,7 @@ fn a_quantised_matrix_is_kept_in_f16() {
 }
 
 #[test]
-fn a_pissa_needs_what_it_began_with() {
+fn a_pissa_is_merged_with_its_initial_halves() {
     let folder = tempfile::tempdir().unwrap();
     let adapter = file(&folder, "adapter.pth", &lora());
     let initial = [
@@ -207,7 +207,7 @@ fn blocks_are_multiplied_by_columns_or_by_rows() {
 }
 
 #[test]
-fn whole_weights_take_the_place_of_the_models() {
+fn whole_weights_of_an_adapter_replace_those_of_the_model() {
     let folder = tempfile::tempdir().unwrap();
     let whole = [
         tensor("blocks.0.ln1.weight", &[64], 1),
@@ -252,7 +252,7 @@ fn a_folder_of_peft_says_alpha() {
 }
 
 #[test]
-fn a_merged_model_is_another_one() {
+fn a_merged_model_has_its_own_fingerprint() {
     let folder = tempfile::tempdir().unwrap();
     let base = tiny(&folder).fingerprint();
     let of = |tensors: &[Tensor], scale| merged(&folder, tensors, Some(scale)).unwrap().0.fingerprint();

@@ -84,7 +84,7 @@ fn eloquent(place: &Place, mix: Mix) -> Vec<u8> {
 }
 
 #[test]
-fn a_gguf_file_keeps_what_it_says_of_itself() {
+fn a_gguf_file_keeps_its_metadata() {
     for (from, mix) in [(Mix::F16, Mix::Q4_K_M), (Mix::Q8_0, Mix::F32), (Mix::F16, Mix::F16)] {
         let place = Place::new();
         let mut wanted = metadata(&eloquent(&place, from));
@@ -109,7 +109,7 @@ fn a_gguf_file_keeps_what_it_says_of_itself() {
 }
 
 #[test]
-fn a_file_without_metadata_gets_what_llama_cpp_asks_for() {
+fn a_file_without_metadata_gets_the_keys_llama_cpp_requires() {
     let place = Place::new();
     let source = place.synth("source.st", &options(Container::Safetensors, Mix::F16));
     let world = (0..1101).map(|id| if id == 261 { b"\n\n".to_vec() } else { vec![1, id as u8] }).collect();

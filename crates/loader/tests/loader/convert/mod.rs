@@ -78,7 +78,7 @@ fn bytes(model: &Model, weight: Weight) -> Vec<u8> {
 }
 
 #[test]
-fn there_and_back_is_the_same_file() {
+fn a_round_trip_through_gguf_gives_an_equal_file() {
     for mix in [Mix::F32, Mix::F16, Mix::BF16] {
         let place = Place::new();
         let source = place.synth("source.st", &options(Container::Safetensors, mix));
@@ -162,7 +162,7 @@ fn a_file_that_is_there_stays_unless_it_is_to_be_replaced() {
 }
 
 #[test]
-fn what_cannot_be_written_leaves_nothing_behind() {
+fn an_impossible_conversion_leaves_no_file() {
     let place = Place::new();
     let mut narrow = options(Container::Safetensors, Mix::F32);
     narrow.shape.width = 64; // rows that are no whole blocks of 256

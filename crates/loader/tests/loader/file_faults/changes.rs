@@ -52,7 +52,7 @@ fn views_of_a_truncated_file_survive_in_any_thread() {
 }
 
 #[test]
-fn many_threads_fall_off_one_file() {
+fn many_threads_survive_a_truncated_file() {
     let folder = Folder::new();
     let model = folder.open();
     folder.truncate(0);
@@ -131,7 +131,7 @@ fn a_file_rewritten_in_place_is_noticed() {
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn devices_and_empty_files_are_refused() {
     let folder = Folder::new();
     let error = Model::open("/dev/null").unwrap_err();
     assert!(error.to_string().contains("not a regular file"), "{error}");

@@ -32,7 +32,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_range_is_that_of_the_file(start in 0.0..=1.0, len in 0.0..=1.0) {
+    fn a_read_of_any_range_equals_the_file(start in 0.0..=1.0, len in 0.0..=1.0) {
         thread_local! {
             static OPEN: (Model, Vec<u8>) = {
                 let folder = Folder::new();

@@ -84,7 +84,7 @@ fn contradictions_name_both_values() {
 }
 
 #[test]
-fn other_models_are_refused_by_name() {
+fn models_of_other_types_are_refused_by_name() {
     let folder = folder(Form::Safetensors);
     let path = folder.path().join(Form::Safetensors.shard(1));
     for (text, says) in [
@@ -103,7 +103,7 @@ fn other_models_are_refused_by_name() {
 
 /// A file among many may have a neighbour that has nothing to do with it.
 #[test]
-fn a_file_with_a_name_of_its_own_takes_only_a_configuration_of_rwkv_7() {
+fn a_named_file_ignores_configurations_of_other_models() {
     let folder = tempfile::tempdir().unwrap();
     let own = write(folder.path(), "goose.safetensors", &whole(Form::Safetensors));
     let gguf = write(folder.path(), "goose.gguf", &whole(Form::Gguf));
@@ -119,7 +119,7 @@ fn a_file_with_a_name_of_its_own_takes_only_a_configuration_of_rwkv_7() {
 
 /// A bonus in one row leaves the size of the heads open.
 #[test]
-fn the_size_of_the_heads_comes_from_the_configuration_where_the_tensors_leave_it_open() {
+fn the_configuration_gives_the_head_size_if_the_tensors_do_not() {
     let mut tensors: Vec<Tensor> = checkpoint(&TINY, Format::F16, false);
     tensors.iter_mut().filter(|tensor| tensor.name.ends_with(".r_k")).for_each(|tensor| tensor.dims = vec![64]);
     let folder = tempfile::tempdir().unwrap();

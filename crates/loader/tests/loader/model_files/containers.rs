@@ -28,7 +28,7 @@ fn gguf() {
 }
 
 #[test]
-fn what_a_file_says_of_itself_is_kept() {
+fn metadata_of_a_file_is_kept() {
     use crate::model_files::support::gguf::Value;
     let mut file = Gguf::of(&TINY);
     let text = |text: &str| Value::Text(text.to_owned());
@@ -169,7 +169,7 @@ fn square_adapters() {
 }
 
 #[test]
-fn ranks_of_one() {
+fn adapters_of_rank_1_are_read() {
     let shape = ModelShape { ranks: LoraRanks { decay: 1, iclr: 1, value: 1, gate: 1 }, ..TINY };
     let mut gguf = Gguf::of(&shape);
     for t in gguf.tensors.iter_mut().filter(|t| t.dims == [1, 64]) {

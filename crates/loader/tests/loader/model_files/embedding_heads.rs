@@ -118,7 +118,7 @@ fn heads_that_are_wrong_are_refused_by_name() {
 }
 
 #[test]
-fn a_reranker_is_refused_as_one() {
+fn rerankers_are_refused_by_name() {
     let names = ["reranker.token.weight", "reranker.blocks.0.ln0.weight", "reranker.head.0.bias"];
     let tensors = names.map(|name| Tensor::new(name, Format::F16, &[2, 2], &[0.0; 4]));
     let error = open(&safetensors::write(&tensors)).unwrap_err();

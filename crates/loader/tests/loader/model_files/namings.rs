@@ -82,7 +82,7 @@ fn every_naming_in_shards_has_the_bytes_of_the_authors_file() {
 }
 
 #[test]
-fn a_naming_decides_how_square_adapters_lie() {
+fn a_naming_decides_the_orientation_of_square_adapters() {
     let c = TINY.width;
     let ranks = LoraRanks { decay: c, iclr: c, value: c, gate: c };
     let shape = ModelShape { layers: 2, ranks, ..TINY };
@@ -102,7 +102,7 @@ fn a_naming_decides_how_square_adapters_lie() {
 }
 
 #[test]
-fn mixes_in_one_tensor_may_have_sizes_of_one() {
+fn stacked_mixes_may_drop_the_size_of_1() {
     let naming = NAMINGS.iter().find(|naming| naming.is_stacked).unwrap();
     let mut tensors = renamed(&checkpoint(&TINY, Format::F16, false), naming);
     let wanted = bytes(&open(&safetensors::write(&tensors)).unwrap());

@@ -46,7 +46,7 @@ fn resize(dims: &'static [usize]) -> impl FnOnce(&mut Tensor) {
 }
 
 #[test]
-fn no_model_file() {
+fn missing_and_foreign_files_are_refused() {
     let missing = Model::open("no/such/file").map(|_| ()).unwrap_err();
     assert!(matches!(missing, LoadError::Io { .. }) && missing.to_string().contains("no/such/file"));
     let folder = Model::open(env!("CARGO_MANIFEST_DIR")).map(|_| ()).unwrap_err();
@@ -115,7 +115,7 @@ fn wrong_shapes() {
 }
 
 #[test]
-fn formats_where_they_do_not_belong() {
+fn misplaced_formats_are_refused() {
     let quantised = gguf(|file| {
         let tensor = named(&mut file.tensors, "blk.1.time_mix_w0.weight");
         (tensor.format, tensor.bytes) = (Format::Q8_0, vec![0; 68]);

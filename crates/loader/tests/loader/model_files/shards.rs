@@ -34,7 +34,7 @@ fn assert_same(model: &Model, other: &Model) {
 }
 
 #[test]
-fn a_sharded_model_has_the_weights_of_the_model_in_one_file() {
+fn a_sharded_model_has_the_weights_of_the_whole_file() {
     for form in Form::ALL {
         let one = open(&whole(form)).unwrap();
         let folder = folder(form);
@@ -57,7 +57,7 @@ fn a_sharded_model_has_the_weights_of_the_model_in_one_file() {
 }
 
 #[test]
-fn shards_follow_one_another() {
+fn ranges_across_shards_read_as_one_file() {
     let folder = folder(Form::Gguf);
     let model = Model::open(folder.path()).unwrap();
     let files: Vec<Vec<u8>> = (1..=COUNT).map(|n| fs::read(folder.path().join(Form::Gguf.shard(n))).unwrap()).collect();
@@ -134,7 +134,7 @@ fn a_snapshot_of_a_cache_is_read_through_its_links() {
 }
 
 #[test]
-fn the_one_model_of_a_folder_is_found() {
+fn the_only_model_of_a_folder_is_found() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "rwkv7.ST", &whole(Form::Safetensors));
     for other in ["config.json", "README.md", "optimizer.pt", "training_args.bin", "rng_state_0.pth", "vocab.txt"] {
@@ -156,7 +156,7 @@ fn refusal(path: &Path) -> String {
 }
 
 #[test]
-fn folders_without_one_model_are_refused() {
+fn folders_with_no_or_several_models_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let text = refusal(folder.path());
     assert!(text.ends_with(

@@ -86,7 +86,7 @@ fn a_state_dict_under_a_key_is_found() {
 }
 
 #[test]
-fn what_is_beside_a_state_dict_is_refused_by_name() {
+fn tensors_beside_a_state_dict_are_refused_by_name() {
     let file = Nested::begin().dict("state_dict", &weights()).dict("optimizer_states", &[moment()]).file();
     let error = open(&file).unwrap_err();
     let says = "no op reads 1 tensor: 'optimizer_states' (an optimizer's: take the checkpoint of the weights alone)";
@@ -97,7 +97,7 @@ fn what_is_beside_a_state_dict_is_refused_by_name() {
 }
 
 #[test]
-fn of_two_state_dicts_none_is_chosen() {
+fn two_state_dicts_in_a_file_are_refused() {
     let file = Nested::begin().dict("model", &weights()).dict("weights", &weights()).file();
     let error = open(&file).unwrap_err();
     assert!(matches!(error, LoadError::Pth(PthError::TwoStateDicts { .. })), "{error}");
@@ -105,7 +105,7 @@ fn of_two_state_dicts_none_is_chosen() {
 }
 
 #[test]
-fn other_dictionaries_are_no_state_dicts() {
+fn dictionaries_of_other_names_are_no_state_dicts() {
     let other = Nested::begin().dict("teacher", &weights()).file();
     assert!(matches!(open(&other).unwrap_err(), LoadError::Pth(PthError::NotATensor { entry }) if entry == "teacher"));
     // A dictionary in itself: `h` takes it from the memo, in which the tensors' helper expects a class.

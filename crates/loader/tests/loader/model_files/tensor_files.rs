@@ -92,7 +92,7 @@ fn views_are_read_row_by_row() {
 }
 
 #[test]
-fn no_file_of_tensors_is_refused() {
+fn a_file_without_tensors_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let none = TensorFile::open(file(&folder, "text", b"a goose")).unwrap_err().into_reason();
     assert!(matches!(none, LoadError::UnknownContainer { .. }), "{none}");

@@ -67,7 +67,7 @@ fn a_value_residual_of_layer_0_means_nothing() {
 }
 
 #[test]
-fn what_is_ignored_is_named_and_left_out_of_copies() {
+fn ignored_tensors_are_named_and_left_out_of_copies() {
     let names = ["blocks.0.ffn.s0", "head.bias"];
     let folder = tempfile::tempdir().unwrap();
     let [source, copy] = ["source.st", "copy.gguf"].map(|name| folder.path().join(name));

@@ -88,7 +88,7 @@ fn every_tensor_matters() {
 }
 
 #[test]
-fn a_hot_model_is_the_same_function_near_the_limit_of_f16() {
+fn a_hot_model_has_equal_logits_near_the_limit_of_f16() {
     let options = options(Mix::F32);
     let hot = SynthOptions { hot: true, ..options.clone() };
     let (mut cool, mut hot) = (Model::new(&options, true), Model::new(&hot, true));

@@ -30,7 +30,7 @@ fn small(layers: u32) -> ModelShape {
 }
 
 #[test]
-fn every_file_holds_what_was_drawn() {
+fn every_file_holds_the_drawn_weights() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model");
     for container in [Container::Gguf, Container::Safetensors] {

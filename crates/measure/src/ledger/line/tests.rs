@@ -205,7 +205,7 @@ proptest! {
     }
 
     #[test]
-    fn any_changed_byte_is_noticed(record in record(), pick: prop::sample::Index, flip in 1..=255u8) {
+    fn every_changed_byte_is_noticed(record in record(), pick: prop::sample::Index, flip in 1..=255u8) {
         let mut line = encode(&record).unwrap().1.into_bytes();
         let at = pick.index(line.len());
         line[at] ^= flip;
@@ -243,7 +243,7 @@ fn meaning_is_checked_even_where_the_id_agrees() {
 }
 
 #[test]
-fn another_schema_is_named_before_anything_else() {
+fn a_foreign_schema_is_named_before_other_faults() {
     for schema in [0, SCHEMA + 1] {
         let error = decode(format!("{OPENING}{schema},\"who\":\"knows\"}}").as_bytes()).unwrap_err();
         assert!(matches!(error, LineError::Schema { found } if found == schema), "{error}");

@@ -137,7 +137,7 @@ fn a_line_of_another_schema_is_skipped_with_its_reason() {
 }
 
 #[test]
-fn other_files_are_refused_and_left_alone() {
+fn foreign_files_are_refused_and_left_alone() {
     for foreign in [&b"GGUF\x03\0\0\0"[..], b"{\"name\":1}\n", b"\n", b"\0\0\0\0"] {
         let (_folder, path) = place();
         put(&path, foreign);

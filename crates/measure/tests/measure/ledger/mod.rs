@@ -99,7 +99,7 @@ fn two_writers_conflict_and_a_reader_does_not() {
 }
 
 #[test]
-fn what_is_no_measurement_is_not_written() {
+fn a_trial_without_finite_samples_is_not_written() {
     let (_folder, path) = place();
     let mut ledger = Ledger::open(&path).unwrap();
     let samples_ns = vec![1.0, f64::NAN];

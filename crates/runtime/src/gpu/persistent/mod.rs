@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_timed_out_is_run_again_with_one_dispatch_per_op() {
+    fn a_timed_out_megakernel_is_run_again_op_by_op() {
         if skips() {
             return;
         }
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passed_its_test_is_not_tried_again() {
+    fn a_megakernel_that_passed_its_self_test_is_not_tested_again() {
         if skips() {
             return;
         }
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn kernels_that_are_compiled_meanwhile_take_over_between_two_steps() {
+    fn kernels_compiled_in_the_background_take_over_between_steps() {
         if skips() {
             return;
         }
@@ -354,7 +354,7 @@ mod tests {
     }
     /// Kernels that nobody asks for would cost a start that only reads logits its time and memory.
     #[test]
-    fn only_a_prompt_whose_logits_stay_begins_with_what_follows() {
+    fn a_prefill_prepares_decode_only_if_its_logits_stay() {
         let mut executor = executor();
         executor.compile_in_background();
         let prompt = Sequence { slot: 0, tokens: &[1, 2, 3], outputs: Outputs::Last };

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn as_much_is_computed_as_is_counted() {
+    fn probes_compute_every_counted_operation() {
         let device = Device::open(None).unwrap();
         let instrument = Instrument::new(&device, Scale::tiny()).unwrap();
         let x: Vec<f32> = bytemuck::pod_collect_to_vec(&device.read(&operands(&device), 0, 160, DURING).unwrap());

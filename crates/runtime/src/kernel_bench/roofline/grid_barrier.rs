@@ -135,7 +135,7 @@ mod tests {
     use crate::Device;
 
     #[test]
-    fn those_who_come_pass_and_those_who_wait_in_vain_give_up() {
+    fn a_complete_grid_passes_and_an_incomplete_grid_times_out() {
         let device = Device::open(None).unwrap();
         let instrument = Instrument::new(&device, Scale::tiny()).unwrap();
         let probe = probe(&instrument).unwrap();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_is_found() {
+    fn the_most_resident_workgroups_are_found() {
         for limit in [1, 2, 3, 100, 1056, MOST] {
             assert_eq!(resident(&mut |n| Ok(n <= limit)).unwrap(), Some(limit));
         }

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_read_and_copied() {
+    fn probes_read_and_copy_the_whole_buffer() {
         let device = Device::open(None).unwrap();
         let instrument = Instrument::new(&device, Scale::tiny()).unwrap();
         let buffers = Buffers::new(&instrument).unwrap();

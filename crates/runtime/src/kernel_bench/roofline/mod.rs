@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_device_lacks_is_said() {
+    fn figures_without_their_feature_give_the_reason() {
         let restrict = |limits: &mut wgoose_kernels::Limits| limits.features.clear();
         let device = Device::open_limited(&crate::DeviceOptions::default(), &restrict).unwrap();
         let instrument = Instrument::new(&device, Scale::tiny()).unwrap();

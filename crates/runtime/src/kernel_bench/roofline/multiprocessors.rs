@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_step_is_found() {
+    fn the_number_of_multiprocessors_is_found() {
         for multiprocessors in [1, 2, 15, 132, 1000] {
             assert_eq!(last_within(&mut |n| Ok(n <= multiprocessors)).unwrap(), Some(multiprocessors));
         }

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_is_loaded_by_its_device() {
+    fn a_saved_roofline_is_loaded_by_its_device_only() {
         let (folder, saved) = (tempfile::tempdir().unwrap(), roofline());
         assert_eq!(load(folder.path(), &saved.device), None);
         let place = path(folder.path(), &saved.device);

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_module_is_refused() {
+    fn a_malformed_module_is_refused() {
         let words = of(&kernel("gemm_coop_splitk")).unwrap();
         let refused = |words: &[u32]| ordered(words).is_none();
         assert!(refused(&words), "its accesses are marked already");

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_trusted_is_checked_and_patched_all_the_same() {
+    fn untrusted_kernels_are_bounds_checked_and_patched() {
         for variant in ["gemm_coop_128x128", "gemm_coop_32x64"] {
             let kernel = kernel(variant);
             assert!(kernel.is_trusted);

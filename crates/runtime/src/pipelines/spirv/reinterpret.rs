@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_module_is_refused() {
+    fn a_malformed_module_is_refused() {
         assert_eq!(reinterpreted(&[]), None);
         assert_eq!(reinterpreted(&[0; HEADER]).map(|words| words.len()), Some(HEADER));
         let twin = [(4 << 16) | Op::Name as u32, 7, u32::from_le_bytes(*b"a_as"), u32::from_le_bytes(*b"_f16")];

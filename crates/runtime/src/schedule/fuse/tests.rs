@@ -183,7 +183,7 @@ impl World {
 }
 
 #[test]
-fn fused_steps_are_what_they_were() {
+fn megakernels_match_their_golden_text() {
     let worlds = [
         ("f16", World::new(4, 256, Format::F16)),
         ("q4_k", World::new(4, 256, Format::Q4_K)),
@@ -236,7 +236,7 @@ fn fused_steps_are_what_they_were() {
 }
 
 #[test]
-fn a_fused_step_binds_what_its_stages_bind() {
+fn a_megakernel_binds_the_operands_of_its_phases() {
     let world = World::new(4, 256, Format::F16);
     let Step { graph, recording, memory, layout } = world.step();
     let fused =
@@ -255,7 +255,7 @@ fn a_fused_step_binds_what_its_stages_bind() {
 }
 
 #[test]
-fn what_has_no_fused_form_says_why() {
+fn a_refused_megakernel_gives_the_reason() {
     let world = World::new(3, 256, Format::F16);
     let mut limits = limits();
     limits.features.remove(&Feature::CoherentMemory);

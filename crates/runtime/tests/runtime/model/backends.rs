@@ -61,7 +61,7 @@ fn q4_k_m_agrees_in_every_op() {
 }
 
 #[test]
-fn q8_0_agrees_in_every_op_but_that_of_seven_matrices() {
+fn q8_0_agrees_in_every_op_but_project() {
     // Software adapters take minutes to compile that; alone it is tested among the variants.
     let sets = Fusion::covering_sets().into_iter().filter(|fusions| !fusions.contains(&Fusion::Project));
     fusions_agree(Mix::Q8_0, sets);

@@ -73,7 +73,7 @@ fn read_one_by_one(engine: &mut Engine, texts: &[Vec<u32>]) {
 }
 
 #[test]
-fn greedy_text_is_that_of_the_logits() {
+fn greedy_decode_follows_the_logits() {
     let (device, model) = (device(), model(Mix::Q8_0));
     for slots in [1, 3] {
         let mut engine = gpu(&device, &model, slots);
@@ -112,7 +112,7 @@ fn greedy_text_is_that_of_the_logits() {
 
 /// A prompt whose last logits stay on the device is continued as one whose logits came back, whatever ran in between.
 #[test]
-fn logits_that_stay_begin_the_same_text() {
+fn logits_kept_on_the_device_begin_an_equal_text() {
     let (device, model) = (device(), model(Mix::F16));
     let prompts = [tokens(5, 1), tokens(6, 9), tokens(7, 40)];
     let mut engine = gpu(&device, &model, 2).with_chunk(16);
@@ -142,7 +142,7 @@ fn logits_that_stay_begin_the_same_text() {
 
 /// However a text ends, the state is that after all its tokens but the last, bit for bit.
 #[test]
-fn nothing_of_what_ran_ahead_is_left() {
+fn steps_that_ran_ahead_leave_no_trace_in_the_state() {
     let (device, model) = (device(), model(Mix::F16));
     let slots = 3;
     let mut engine = gpu(&device, &model, 2 * slots);
@@ -181,7 +181,7 @@ fn nothing_of_what_ran_ahead_is_left() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_changes_nothing() {
+fn impossible_decodes_are_refused_and_change_no_state() {
     let mut engine = gpu(&device(), &model(Mix::F16), 2);
     let start = read_prompts(&mut engine, 2);
     let before = states(&mut engine, 2);
@@ -244,7 +244,7 @@ fn weights_that_take_turns_are_not_decoded_with() {
 }
 
 #[test]
-fn a_device_that_spares_no_state_runs_without() {
+fn a_device_without_room_for_a_spare_state_refuses_decode() {
     let model = model(Mix::F16);
     let tight = Device::open_limited(&DeviceOptions::default(), &|l| l.storage_binding = 1 << 16).unwrap();
     let mut engine = gpu(&tight, &model, 1).with_chunk(8);

@@ -44,7 +44,7 @@ fn deep_embed_agrees_with_the_reference() {
 }
 
 #[test]
-fn deep_embed_of_sequences_in_one_pass_is_that_of_each_alone() {
+fn deep_embed_in_a_batch_agrees_with_single_sequences() {
     let (model, device) = (deep(), device());
     let texts = [tokens(1, 19), tokens(2, 1), tokens(3, 7)];
     let mut together = fused(&device, &model, FusionSet::new(), texts.len()).unwrap();

@@ -102,7 +102,7 @@ fn a_file_truncated_after_opening_is_an_error() {
 }
 
 #[test]
-fn a_file_rewritten_in_place_is_an_error_and_a_replaced_one_is_not() {
+fn a_rewritten_file_is_an_error_and_a_renamed_file_is_none() {
     let folder = tempfile::tempdir().unwrap();
     let (path, other) = (file(&folder, 3), file(&folder, 4));
     let model = Arc::new(Model::open(&path).unwrap());

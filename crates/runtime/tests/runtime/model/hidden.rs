@@ -33,7 +33,7 @@ fn assert_close(what: &str, got: &[f32], want: &[f64], tolerance: f64) {
 }
 
 #[test]
-fn the_head_makes_logits_of_them() {
+fn the_head_makes_logits_of_hidden_states() {
     let model = model(Mix::F16);
     let tokens = tokens(1, 21);
     for (mut engine, tolerance) in [(gpu(&device(), &model, 1), 5e-4), (cpu(&model, 1), 1e-6)] {
@@ -53,7 +53,7 @@ fn the_head_makes_logits_of_them() {
 }
 
 #[test]
-fn the_gpu_gives_what_the_reference_defines() {
+fn hidden_states_of_the_gpu_agree_with_the_reference() {
     let model = model(Mix::Q8_0);
     let tokens = tokens(2, 30);
     let (mut gpu, mut cpu) = (gpu(&device(), &model, 1), cpu(&model, 1));
@@ -168,7 +168,7 @@ fn company_changes_no_bit_with_a_tuned_plan() {
 }
 
 #[test]
-fn no_head_is_uploaded_and_no_layer_above() {
+fn hidden_states_upload_no_head_and_no_layer_above() {
     let model = model(Mix::Q4_K_M);
     let bytes = |weight: Weight| match weight.class() {
         WeightClass::Vector => model.tensor(weight).to_f32().len() as u64 * 4,
@@ -196,7 +196,7 @@ fn no_head_is_uploaded_and_no_layer_above() {
 }
 
 #[test]
-fn what_left_out_layers_does_not_go_on() {
+fn a_slot_that_left_out_layers_is_not_continued() {
     let model = model(Mix::F16);
     for mut engine in [gpu(&device(), &model, 2), cpu(&model, 2)] {
         let tokens = tokens(3, 5);

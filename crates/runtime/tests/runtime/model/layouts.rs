@@ -30,7 +30,7 @@ fn run_k_major(
 }
 
 #[test]
-fn k_major_gives_the_same_numbers_wherever_weights_are() {
+fn k_major_agrees_under_every_residency() {
     for mix in [Mix::F16, Mix::Q8_0, Mix::Q4_0, Mix::Q4_K_M, Mix::Q6_K] {
         let (device, model) = (device(), model(mix));
         let k_major = [LayerWeight::FfnValue];
@@ -50,7 +50,7 @@ fn k_major_gives_the_same_numbers_wherever_weights_are() {
 }
 
 #[test]
-fn every_shard_has_a_layout_of_its_own() {
+fn k_major_agrees_in_row_shards() {
     let restrict = |limits: &mut Limits| limits.storage_binding = 1 << 16;
     let little = Device::open_limited(&DeviceOptions::default(), &restrict).unwrap();
     let model = model(Mix::F16);

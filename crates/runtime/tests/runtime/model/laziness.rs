@@ -51,7 +51,7 @@ fn siblings_share_weights_and_nothing_else() {
 }
 
 #[test]
-fn siblings_of_another_mix_share_what_both_have() {
+fn siblings_of_another_mix_share_their_common_weights() {
     let (source, device) = (model(Mix::F16), device());
     let head = Weight::Head;
     let mut copy = Model::clone(&source);

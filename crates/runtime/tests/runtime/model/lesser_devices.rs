@@ -50,7 +50,7 @@ fn large_matrices_are_bound_in_row_shards() {
 }
 
 #[test]
-fn what_cannot_be_split_is_refused() {
+fn values_that_cannot_be_split_are_refused() {
     let model = model(Mix::F16);
     let small = lesser(|l| l.storage_binding = 1 << 15);
     let error = fused(&small, &model, FusionSet::new(), 1).err().unwrap();
@@ -86,7 +86,7 @@ fn optional_features_change_the_speed_only() {
 }
 
 #[test]
-fn matrix_units_that_are_none_are_found_out() {
+fn falsely_listed_matrix_units_are_found_out() {
     const UNITS: [Feature; 2] = [Feature::CooperativeMatrix, Feature::CooperativeMatrix8];
     let honest = device();
     if UNITS.iter().any(|units| honest.limits().features.contains(units)) {

@@ -91,7 +91,7 @@ fn nan_in_a_weight_reaches_the_logits_and_its_op_is_named() {
 }
 
 #[test]
-fn an_infinity_that_reaches_the_logits_of_the_reference_reaches_all() {
+fn an_infinity_in_the_logits_of_the_reference_reaches_every_engine() {
     let (device, whole) = (device(), model(Mix::F16));
     let mut finite = Vec::new();
     for weight in weights(&SHAPE) {

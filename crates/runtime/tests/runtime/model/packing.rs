@@ -44,7 +44,7 @@ fn one_by_one(engine: &mut Engine) -> Vec<Result> {
 }
 
 #[test]
-fn packed_sequences_equal_single_ones() {
+fn packed_sequences_agree_with_single_sequences() {
     let (model, device) = (model(Mix::F16), device());
     let engines = |chunk: usize| {
         let gpu = || gpu(&device, &model, 5).with_chunk(chunk);

@@ -70,12 +70,12 @@ pub(crate) fn step_by_step(engine: &mut Engine, text: &[u32]) -> Vec<f32> {
 }
 
 #[test]
-fn a_persistent_step_is_the_chain_of_its_stages() {
+fn a_megakernel_with_barriers_equals_its_chain_of_phases() {
     is_the_chain_of_its_stages(HandOver::Barrier);
 }
 
 #[test]
-fn a_persistent_step_whose_values_announce_themselves_is_the_chain_of_its_stages() {
+fn a_megakernel_with_ready_flags_equals_its_chain_of_phases() {
     is_the_chain_of_its_stages(HandOver::Announced);
 }
 
@@ -107,7 +107,7 @@ fn is_the_chain_of_its_stages(hand_over: HandOver) {
 }
 
 #[test]
-fn a_persistent_step_without_a_norm_of_the_embedding_is_the_chain_of_its_stages() {
+fn a_megakernel_without_an_embedding_norm_equals_its_chain_of_phases() {
     let device = device();
     if skips_persistent(&device) {
         return;
@@ -138,7 +138,7 @@ fn decode(engine: &mut Engine, count: u32) -> (Vec<u32>, DecodeReport) {
 }
 
 #[test]
-fn decoding_persists_where_it_works_and_falls_back_where_workgroups_do_not_all_run() {
+fn decode_takes_the_megakernel_or_falls_back_if_workgroups_do_not_fit() {
     let device = device();
     if skips_persistent(&device) {
         return;
@@ -163,7 +163,7 @@ fn decoding_persists_where_it_works_and_falls_back_where_workgroups_do_not_all_r
 
 /// Without fusions the kernels are small; those for decoding overwrite a state that other workgroups read.
 #[test]
-fn workgroups_that_run_at_once_hand_over_what_the_chain_makes() {
+fn a_megakernel_of_two_workgroups_equals_its_chain_of_phases() {
     let device = device();
     if skips_persistent(&device) {
         return;
@@ -193,7 +193,7 @@ fn workgroups_that_run_at_once_hand_over_what_the_chain_makes() {
 }
 
 #[test]
-fn who_waits_in_vain_for_a_value_gives_up() {
+fn a_workgroup_that_polls_in_vain_gives_up() {
     let device = device();
     if skips_persistent(&device) {
         return;

@@ -50,7 +50,7 @@ fn passes_are_submitted_before_results_are_there() {
 }
 
 #[test]
-fn a_pass_gives_the_same_in_however_many_submissions() {
+fn the_number_of_submissions_changes_no_bit() {
     let results = [0, 1, 2, 3, 1000].map(|submissions| {
         let mut executor = executor(1);
         NonZeroUsize::new(submissions).into_iter().for_each(|submissions| executor.submit_in(submissions));
@@ -61,7 +61,7 @@ fn a_pass_gives_the_same_in_however_many_submissions() {
 }
 
 #[test]
-fn one_call_gives_what_a_call_a_pass_gives() {
+fn a_single_call_equals_a_call_per_pass() {
     let engine = RefCell::new(gpu(&device(), &model(Mix::F16), 3));
     let outputs = prop::sample::select(vec![Outputs::None, Outputs::Last, Outputs::All]);
     // Every chunk has steps of its own to compile.
@@ -99,7 +99,7 @@ fn one_call_gives_what_a_call_a_pass_gives() {
 }
 
 #[test]
-fn the_state_after_a_text_is_that_after_reading_it() {
+fn states_after_a_text_equal_the_state_of_its_prefill() {
     let text = tokens(5, 50);
     let mut roomy = gpu(&device(), &model(Mix::F16), 2).with_chunk(16);
     let mut streaming = executor(2);
@@ -126,7 +126,7 @@ fn the_state_after_a_text_is_that_after_reading_it() {
 }
 
 #[test]
-fn reading_stops_between_passes_and_says_where() {
+fn prefill_stops_between_passes_and_reports_its_place() {
     let text = tokens(6, 50);
     let whole = Sequence { slot: 0, tokens: &text, outputs: Outputs::Last };
     let mut engine = gpu(&device(), &model(Mix::F16), 1).with_chunk(8);

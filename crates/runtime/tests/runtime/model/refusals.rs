@@ -5,7 +5,7 @@ use wgoose_loader::synth::Mix;
 use wgoose_runtime::{BatchError, Outputs, RuntimeError, Sequence};
 
 #[test]
-fn nothing_is_run_and_the_engine_goes_on() {
+fn a_refused_batch_changes_no_state_and_the_engine_continues() {
     let model = model(Mix::F16);
     for mut engine in [gpu(&device(), &model, 2), cpu(&model, 2)] {
         let before = read(&mut engine, &tokens(2, 5));

@@ -38,7 +38,7 @@ fn smallest(device: &Arc<Device>, model: &Arc<Model>) -> u64 {
 }
 
 #[test]
-fn every_residency_gives_the_same_bits() {
+fn the_residency_of_weights_changes_no_bit() {
     for mix in [Mix::F16, Mix::Q4_K_M] {
         let (device, model) = (device(), model(mix));
         let (logits, states, lazy) = run(executor(&device, &model, Residency::Lazy).unwrap());
@@ -78,7 +78,7 @@ fn largest_passes(executor: GpuExecutor) -> LoadReport {
 }
 
 #[test]
-fn what_is_predicted_is_what_it_takes() {
+fn predicted_memory_equals_measured_memory() {
     let device = device();
     for (mix, state, is_fused) in
         [(Mix::Q4_K_M, StateFormat::F32, true), (Mix::F16, StateFormat::F16, true), (Mix::F16, StateFormat::F32, false)]

@@ -53,13 +53,13 @@ fn any_cut_agrees(mut engine: Engine, cases: u32, tolerance: Tolerance) {
 }
 
 #[test]
-fn on_the_cpu() {
+fn any_cut_of_a_text_agrees_on_the_cpu() {
     // Not bit for bit: the reference keeps the WKV state in double precision within a pass.
     any_cut_agrees(cpu(&model(Mix::F16), 1), 16, Tolerance::REFERENCE_SPLIT);
 }
 
 #[test]
-fn on_the_gpu() {
+fn any_cut_of_a_text_agrees_on_the_gpu() {
     any_cut_agrees(gpu(&device(), &model(Mix::F16), 1), 24, Tolerance::ROUNDING);
 }
 

@@ -47,7 +47,7 @@ fn is_f16(state: &StateData) -> bool {
 }
 
 #[test]
-fn it_is_the_model_to_f16() {
+fn a_state_in_f16_agrees_with_the_reference_to_f16() {
     let device = device();
     let text = tokens(1, 40);
     for mix in [Mix::F16, Mix::Q4_K_M] {
@@ -68,7 +68,7 @@ fn it_is_the_model_to_f16() {
 
 /// Every op that has the WKV state, as fusions that the device can bind make them.
 #[test]
-fn every_op_rounds_it_alike() {
+fn every_op_rounds_the_state_alike() {
     let (device, model) = (device(), model(Mix::F16));
     let text = tokens(1, 20);
     let want = one_by_one(&mut cpu(&model, 1), &text);
@@ -87,7 +87,7 @@ fn every_op_rounds_it_alike() {
 }
 
 #[test]
-fn another_slot_or_engine_continues_bit_for_bit() {
+fn states_continue_bit_for_bit_in_another_slot_or_engine() {
     let (model, device) = (model(Mix::Q4_K_M), device());
     let (mut first, mut second) = (halved(&device, &model, 3), halved(&device, &model, 3));
     read(&mut first, &tokens(2, 21));
@@ -175,7 +175,7 @@ fn order_and_company_change_no_bit() {
 }
 
 #[test]
-fn it_takes_half_the_bytes_and_what_is_predicted() {
+fn a_state_in_f16_takes_half_the_bytes_as_predicted() {
     let (model, device) = (model(Mix::F16), device());
     let bytes = |state| {
         let plan = plan_with(&device, &model, state);
@@ -240,7 +240,7 @@ fn decoding_leaves_the_state_of_single_passes() {
 }
 
 #[test]
-fn f32_undoes_it() {
+fn f32_precision_undoes_a_state_in_f16() {
     let (model, device, catalogue) = (model(Mix::F16), device(), Catalogue::embedded());
     let plan = plan_with(&device, &model, StateFormat::F16);
     assert_eq!(plan.least_precise(&catalogue), Precision::F16);

@@ -15,7 +15,7 @@ fn go_on(engine: &mut Engine, slot: usize) -> (Vec<f32>, StateData) {
 }
 
 #[test]
-fn another_slot_or_engine_continues_bit_for_bit() {
+fn states_continue_bit_for_bit_in_another_slot_or_engine() {
     let (model, device) = (model(Mix::Q4_K_M), device());
     let engines: [&dyn Fn() -> Engine; 2] = [&|| gpu(&device, &model, 3), &|| cpu(&model, 3)];
     for engine in engines {
@@ -34,7 +34,7 @@ fn another_slot_or_engine_continues_bit_for_bit() {
 }
 
 #[test]
-fn the_gpu_continues_what_the_cpu_began() {
+fn the_gpu_continues_a_state_of_the_cpu() {
     let (model, device) = (model(Mix::F16), device());
     let (mut gpu, mut cpu) = (gpu(&device, &model, 1), cpu(&model, 1));
     read(&mut cpu, &tokens(2, 21));

@@ -68,7 +68,7 @@ fn a_trace_changes_nothing_and_shows_every_op() {
 }
 
 #[test]
-fn gpu_and_cpu_agree_on_what_both_call_by_one_name() {
+fn gpu_and_cpu_agree_on_outputs_of_equal_names() {
     let model = model(Mix::F16);
     let tokens = tokens(4, 6);
     let (ours, _) = traced(&mut Engine::new(Box::new(executor(&model, unfused, Catalogue::embedded())), 64), &tokens);

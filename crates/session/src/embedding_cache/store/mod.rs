@@ -185,7 +185,7 @@ mod tests {
     proptest! {
         /// Bytes overwritten, taken out or cut off: what is sound is found, what is not is gone, the next opening is clean.
         #[test]
-        fn damage_costs_what_it_hits(
+        fn damage_costs_the_damaged_records_only(
             hits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0usize..3), 1..4),
         ) {
             const RECORDS: usize = 20;
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_writes_and_only_to_stores() {
+    fn a_store_has_a_single_writer_and_other_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         let store = Store::open(&path).unwrap();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_while_it_is_open_is_a_miss() {
+    fn a_record_damaged_in_an_open_store_is_a_miss() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         filled(&path, 3);

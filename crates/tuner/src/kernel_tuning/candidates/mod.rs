@@ -333,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_as_fast_comes_in_one_order_whatever_the_noise() {
+    fn candidates_of_equal_speed_are_ordered_despite_noise() {
         let nothing = |_| false;
         assert_eq!(canonical(&[], &nothing), Vec::<usize>::new());
         assert_eq!(canonical(&[(5, 100.0), (2, 100.9), (9, 101.1), (1, 150.0)], &nothing), [2, 5, 9, 1]);

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_fast_at_one_grid_is_likely_to_be_at_another() {
+    fn kernels_fast_at_one_grid_guide_the_search_at_another() {
         let gained = [0, 1, 2, 3].map(gained);
         assert!(gained.iter().all(|gained| *gained > 0.02), "{gained:?}");
     }

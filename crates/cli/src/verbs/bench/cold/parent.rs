@@ -170,7 +170,7 @@ impl Starter<'_> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn other_logits_are_an_error() {
+    fn logits_that_differ_between_starts_are_an_error() {
         assert!(super::agree("a", "a", "start 1").is_ok());
         let why = super::agree("a", "b", "start 1 of 'warm'").unwrap_err();
         assert_eq!(why, "wrong results: start 1 of 'warm' gave other logits (hash b) than the first start (a)");

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_overlaps_counts_once() {
+    fn overlapping_spans_count_once() {
         let origin = Instant::now();
         let span = |track, start, end| Span {
             track,
