@@ -60,7 +60,7 @@ fn tuned() -> Plan {
     plan.with_evidence(evidence(1.84))
 }
 
-/// What an H200 can do.
+/// The limits of an H200.
 fn h200() -> Limits {
     let features = [Feature::Subgroups, Feature::F16, Feature::CoherentMemory, Feature::CooperativeMatrix];
     Limits {

@@ -160,7 +160,7 @@ impl Measured {
 mod tests {
     use super::*;
 
-    /// What b6800 prints, shortened.
+    /// The output of b6800, shortened.
     const PRINTED: &str = r#"[
   {"build_commit": "3a077146a", "build_number": 6800, "cpu_info": "AMD EPYC", "gpu_info": "NVIDIA H200", "backends": "CUDA",
    "model_filename": "m.gguf", "n_batch": 2048, "n_prompt": 512, "n_gen": 0, "n_depth": 0, "avg_ns": 60000000, "stddev_ns": 1,

@@ -27,7 +27,7 @@ pub(crate) fn printed<S: AsRef<std::ffi::OsStr>>(folder: &Path, args: impl IntoI
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What it wrote to stderr, but for the lines that say which plan is used.
+/// The stderr of a command without the lines that name its plan.
 pub(crate) fn said(output: Output) -> String {
     let stderr = String::from_utf8(output.stderr).unwrap();
     stderr.split_inclusive('\n').filter(|line| !line.starts_with("plan: ")).collect()

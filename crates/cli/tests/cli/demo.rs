@@ -20,7 +20,7 @@ fn run(verb: &str, backend: &str, options: &[&str]) -> String {
     printed(place.path(), words.iter().chain(options))
 }
 
-/// What it writes by itself after the prompt.
+/// The model continues the prompt with its training text.
 fn writes_on(backend: &str) {
     let greedy = ["--prompt", PROMPT, "--temperature", "0", "--max-tokens", &CONTINUED.len().to_string()];
     assert_eq!(run("generate", backend, &greedy).trim_end(), CONTINUED, "on the {backend}");

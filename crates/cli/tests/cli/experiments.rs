@@ -51,7 +51,7 @@ fn are_called_equal(found: &Found) -> bool {
     found.timed.iter().all(|timed| ["SAME", "AMBIGUOUS"].contains(&&*timed.result.comparison.verdict.to_string()))
 }
 
-/// What another run finds of the arm that is the baseline.
+/// Runs the experiment again: the findings of its baseline.
 fn ask_again(folder: &Path, ledger: &Path) -> Found {
     run(folder, "dev experiment run experiments/001-itself --cache-dir cache");
     let found = Findings::all(&read(ledger).unwrap().0).pop().unwrap().found;

@@ -84,7 +84,7 @@ fn a_prompt_gets_no_token_0_and_eval_scores_its_first_token() {
     assert!((bits - said).abs() < 1e-5 * bits, "{bits} {said}");
 }
 
-/// What follows a text that comes in on standard input.
+/// Runs a command with this text on standard input.
 fn piped(folder: &std::path::Path, line: &str, input: &[u8]) -> std::process::Output {
     use std::io::Write;
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_wgoose"));

@@ -5,7 +5,7 @@ use safetensors::SafeTensors;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What `oracle/golden.py` stored for one model.
+/// The values that `oracle/golden.py` stored for one model.
 struct Golden {
     name: String,
     blake3: String,

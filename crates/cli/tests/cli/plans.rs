@@ -73,7 +73,7 @@ impl Tuned {
         plan.with_evidence(evidence).save(&self.store().path(&self.name)).unwrap();
     }
 
-    /// What a command says of its plan on stderr; it must succeed.
+    /// The lines about the plan that a command writes to stderr; it must succeed.
     #[track_caller]
     fn says(&self, line: &str) -> Vec<String> {
         let output = wgoose(self.path(), line.split_whitespace());

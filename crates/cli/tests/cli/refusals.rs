@@ -327,7 +327,7 @@ fn failures_are_one_line() {
     }
 }
 
-/// What is wrong with a model's content is said of a file.
+/// A fault in the content of a model names its file.
 #[test]
 fn a_refused_model_is_named() {
     let folder = folder();

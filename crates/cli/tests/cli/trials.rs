@@ -28,7 +28,7 @@ const NO_HURRY: Duration = Duration::from_secs(1 << 32);
 /// The kernel that all others are made of.
 const MUL: &str = include_str!("../../../../kernels-wgsl/ops/mul/elements.wgsl");
 
-/// What each thread does there.
+/// The body of a correct kernel, for each thread.
 const RIGHT: &str = "    y[i] = a[i] * b[i];\n";
 
 /// The variants, each with what its threads do instead, and the cause that it must fail with.
@@ -132,7 +132,7 @@ fn plant() -> tempfile::TempDir {
     folder
 }
 
-/// What is planted in, and where.
+/// A model, a catalogue with planted kernels, and the site that they are tuned for.
 struct World {
     folder: tempfile::TempDir,
     device: Arc<Device>,
@@ -188,7 +188,7 @@ impl World {
         self.ask(|tuner, cache| tuner.tune(&self.site, cache, NO_HURRY).unwrap())
     }
 
-    /// What failed, and how: of a comparison, the kernel that was to win.
+    /// The kernels that failed, with the cause: of a comparison, the candidate.
     fn failures(&self) -> BTreeMap<String, Cause> {
         let (records, _) = ledger::read(&self.path("ledger.jsonl")).unwrap();
         let failed = records.trials().filter_map(|(_, trial)| {
@@ -284,7 +284,7 @@ fn ends_without_its_parent(world: &World, bundle: &Path) {
     }
 }
 
-/// What embeds tokens.
+/// The default kernel that embeds tokens.
 const EMBED: &str = include_str!("../../../../kernels-wgsl/ops/embed/elements.wgsl");
 
 #[test]
@@ -321,7 +321,7 @@ fn a_plan_is_confirmed_in_separate_processes_and_by_first_tokens() {
     }
 }
 
-/// What a tuning found, and the pairs of samples of its plan in each process.
+/// The output and the plan of a tuning, and the pairs of samples of its plan in each process.
 struct Confirmed {
     said: String,
     plan: Plan,

@@ -11,7 +11,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// What a line of arguments prints.
+/// The stdout of a command line.
 #[track_caller]
 fn run(folder: &Path, line: &str) -> String {
     printed(folder, line.split_whitespace())

@@ -1,4 +1,4 @@
-//! What every kernel file of the program has.
+//! Tests of every kernel file of the program: required names and shapes of bindings.
 
 use super::lex::{declared, is_binding, is_entry_point, items, tokens};
 use super::outline::{Operand, rename};
@@ -17,7 +17,7 @@ fn renamed(document: &Document, operand: Option<&str>) -> String {
     lines.map(|line| operand.as_ref().map_or_else(|| line.clone(), |operand| rename(line, operand)) + "\n").collect()
 }
 
-/// What a file has by its imports.
+/// The names that a file gets from its imports.
 #[derive(Default)]
 struct Given {
     declared: BTreeSet<String>,

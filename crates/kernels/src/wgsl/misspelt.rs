@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use crate::wgsl::{Document, Files};
 
-    /// What is said of a line that markers are read from.
+    /// The message for a line that markers are read from.
     fn marked(line: &str) -> Option<String> {
         misspelt(line, false, true)
     }

@@ -31,7 +31,7 @@ enum Absent {
     NotInWebGpu,
 }
 
-/// What no device with a language has; whatever else a kernel needs is to be translated.
+/// Features that no device with a language has; all others that a kernel needs must be translated.
 const ABSENT: [(Language, Feature, Absent); 6] = [
     (Language::Msl, Feature::CooperativeMatrix, Absent::MatricesAreSmaller),
     (Language::Hlsl, Feature::CooperativeMatrix, Absent::NoMatrices),

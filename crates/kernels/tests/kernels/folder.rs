@@ -148,7 +148,7 @@ fn a_wrong_file_costs_a_sweep_its_own_variant_only() {
     assert!(catalogue.variant("mul", "broken").is_none() && kernel(&catalogue, "mine").is_ok());
 }
 
-/// What is said of `mul` with these lines in front of its first statement and behind its head.
+/// The error of `mul` with these lines in front of its first statement and behind its head.
 fn said_of(statement: &str, declaration: &str) -> String {
     let text = MUL.replacen("const WG", &format!("{declaration}\nconst WG"), 1);
     let text = text.replacen("    let i =", &format!("    {statement}\n    let i ="), 1);

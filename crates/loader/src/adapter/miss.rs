@@ -38,8 +38,8 @@ mod tests {
     }
 
     proptest! {
-        /// What training computes (`BoneLinear`): the stretches of `x`, the last one filled with zeros, are summed and
-        /// multiplied with the block.
+        /// Training (`BoneLinear`) sums the stretches of `x`, the last stretch filled with zeros, and multiplies the
+        /// sum with the block.
         #[test]
         fn merged_weights_give_the_product_of_training(
             (out, rank, x, block) in (1usize..5, 1usize..5, vec(-2.0f32..2.0, 1..12))

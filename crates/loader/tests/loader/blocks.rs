@@ -80,9 +80,9 @@ fn normal_weights_lose_little() {
     }
 }
 
-/// What plain rounding would reach at worst on a group of weights that share a scale, as rms: half a step (a whole one
-/// where the codes are lopsided), plus the rounding of the shared scales; `a` is the block's largest magnitude and
-/// `range` the distance between its extremes, zero included.
+/// The worst rms error of plain rounding on a group of weights that share a scale: half a step (a whole step if the
+/// codes are lopsided), plus the rounding of the shared scales. `a` is the block's largest magnitude and `range` the
+/// distance between its extremes, zero included.
 fn bound(format: Format, a: f32, range: f32) -> (usize, f32) {
     let f16 = 1.0 / 2048.0;
     match format {
@@ -110,7 +110,7 @@ fn block() -> impl Strategy<Value = Vec<f32>> {
     })
 }
 
-/// What a quantised format saturates at: the scale of Q8_0 is f16, and so are the weights of the others.
+/// The value at which a quantised format saturates: the scale of Q8_0 is f16, and so are the weights of the others.
 fn largest(format: Format) -> f32 {
     if format == Format::Q8_0 { 127.0 * 65504.0 } else { 65504.0 }
 }

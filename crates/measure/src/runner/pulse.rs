@@ -106,7 +106,7 @@ impl Rise {
 mod tests {
     use super::*;
 
-    /// What a warm-up takes and finds, of a kernel that takes so long after so many milliseconds.
+    /// Milliseconds of a warm-up and the least time it finds; `ns` is the kernel's time after so many milliseconds.
     fn rise(least: Option<f64>, ns: impl Fn(u64) -> f64) -> (u64, f64) {
         let mut rise = Rise::after(least, least);
         (1..).map(|i| 2 * i).find_map(|ms| Some((ms, rise.look(ns(ms), Duration::from_millis(ms))?))).unwrap()

@@ -9,7 +9,7 @@ use wgoose_measure::stats::rng::unit;
 use wgoose_measure::stats::schedule::{Arm, abba};
 use wgoose_measure::stats::{Bootstrap, Criteria, Verdict, compare};
 
-/// What a machine does to a time.
+/// The noise of a machine on a time.
 #[derive(Clone, Copy)]
 struct Noise {
     /// Standard deviation of the time's logarithm.

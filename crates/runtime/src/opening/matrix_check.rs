@@ -144,7 +144,8 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::sync::Arc;
 
-    /// What the adapter lists; `WGOOSE_MATRICES=1` says that it must be something (`cargo xtask test --matrices`).
+    /// The matrix units that the adapter lists; with `WGOOSE_MATRICES=1` (`cargo xtask test --matrices`) there must be
+    /// some.
     fn listed() -> Vec<Feature> {
         let adapter = crate::adapters().remove(0);
         let listed = CHECKED.into_iter().filter(|feature| adapter.limits.features.contains(feature));
@@ -300,7 +301,7 @@ mod tests {
         }
     }
 
-    /// What goes to the driver as we patch it, on units of 8 x 8, which a software adapter has.
+    /// The driver gets patched modules, here for units of 8 x 8, which a software adapter has.
     #[test]
     fn patched_modules_compute_right() {
         let device = Device::open(None).unwrap();

@@ -17,7 +17,7 @@ const SHAPE: ModelShape = ModelShape {
     output_head: true,
 };
 
-/// What a device with matrix units records without a plan, in a class of precision.
+/// The recording of a device with matrix units without a plan, in a class of precision.
 fn recorded(tokens: u32, precision: Precision) -> (Graph, Recording) {
     recorded_like(tokens, None, precision)
 }

@@ -31,7 +31,7 @@ fn model() -> Arc<Model> {
     Arc::new(Model::open(path).unwrap())
 }
 
-/// What a fresh device does with that cache: the logits of a prompt and of a token after it, and its pipelines.
+/// A run on a fresh device with that cache: the logits of a prompt and of a token after it, and its pipelines.
 fn run(model: &Arc<Model>, cache: Option<&Path>) -> (Vec<f32>, PipelineCounts) {
     traced(model, cache, Timeline::off())
 }
@@ -123,7 +123,7 @@ fn the_next_device_finds_all_pipelines() {
     assert_eq!(second, first.iter().map(|name| format!("cached {name}")).collect::<Vec<_>>());
 }
 
-/// What becomes of an entry.
+/// Changes the bytes of an entry.
 type Damage = fn(&[u8]) -> Vec<u8>;
 
 #[test]

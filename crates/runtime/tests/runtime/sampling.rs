@@ -70,7 +70,7 @@ impl Reference {
         Reference { order, kept }
     }
 
-    /// What is wrong with the weights that the device drew among.
+    /// The first fault in the weights that the device drew among.
     fn disagreement(&self, logits: &[f32], how: &Sampling, weights: &[f32]) -> Option<String> {
         let best = f64::from(logits[self.order[0] as usize]);
         let exact = |id: u32| ((f64::from(logits[id as usize]) - best) / f64::from(how.temperature)).exp();
@@ -282,8 +282,8 @@ fn random_numbers_follow_philox() {
     }
 }
 
-/// What is wrong with the weights drawn among by typical sampling, given the weights before it: those kept are nearest
-/// to the mean, no fewer and no more than have the mass asked for. Distances may be off by rounding.
+/// A fault in the weights that typical sampling kept of `among`. The kept tokens must be nearest to the mean, no fewer
+/// and no more than have the requested mass. Distances may be off by rounding.
 fn atypical(logits: &[f32], among: &[f32], kept: &[f32], typical: f32) -> Option<String> {
     let best = logits.iter().copied().fold(f32::MIN, f32::max);
     let ids: Vec<usize> = (0..logits.len()).filter(|id| among[*id] > 0.0).collect();

@@ -40,7 +40,7 @@ fn open(model: &Tiny, backend: Backend) -> Session {
     Session::builder().backend(backend).open(&model.path).unwrap()
 }
 
-/// What is generated alone, for every prompt and setting.
+/// The text that a single sequence generates, for every prompt and setting.
 type Alone = BTreeMap<(usize, usize), (String, Generated)>;
 
 fn alone(session: &mut Session, prefix: &[u32]) -> Alone {

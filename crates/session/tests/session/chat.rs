@@ -24,7 +24,7 @@ fn say(chat: &mut Chat, message: &str) -> (String, Generated) {
     (text, generated.unwrap())
 }
 
-/// What a session was given at once.
+/// Tokens of one prefill of a session.
 type Part<'a> = &'a dyn Fn(&Session) -> Vec<u32>;
 
 /// The state must be that of a session that has read these parts.

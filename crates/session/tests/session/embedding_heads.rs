@@ -35,7 +35,7 @@ const BODY: SynthOptions = SynthOptions {
     vocabulary: None,
 };
 
-/// What the reference says.
+/// Texts and embeddings of the reference.
 struct Golden {
     file: Vec<u8>,
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// What an example must print, so that one that does nothing is noticed.
+/// The words that each example must print: an example that does nothing is noticed.
 const EXAMPLES: [(&str, &[&str]); 4] = [
     ("generate", &["The goose flies over", "tokens read, "]),
     ("embed_batch", &["4 texts, 128 numbers each", " 1.000", "computed"]),

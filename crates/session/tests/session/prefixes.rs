@@ -137,7 +137,7 @@ fn a_budget_is_kept() {
     assert!(stats.states == 2 && stats.evicted >= 4 && stats.bytes <= budget, "{stats:?}");
 }
 
-/// What is done with one sequence.
+/// An act on one sequence.
 #[derive(Clone, Debug)]
 enum Do {
     /// Letters of the sequence's own, so that it starts from what it has read itself: others may have cut it elsewhere.

@@ -21,7 +21,7 @@ const SETTINGS: usize = 3;
 /// Texts.
 const TEXTS: usize = 5;
 
-/// What everything gives when nothing else goes on.
+/// The results of each act alone, on a fresh session.
 struct Alone {
     generated: BTreeMap<(usize, usize), (String, Generated)>,
     embedded: Vec<Vec<f32>>,
@@ -195,7 +195,7 @@ fn a_long_session_keeps_its_memory_and_results() {
 }
 
 fn soak() {
-    /// What an allocator may keep, of memory that was given back.
+    /// Most bytes that an allocator may keep of freed memory.
     const SLACK: u64 = 24 << 20;
     /// How often memory is said.
     const PARTS: f64 = 30.0;

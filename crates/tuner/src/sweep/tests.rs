@@ -106,7 +106,7 @@ fn little_known_sites_are_timed_more() {
     });
 }
 
-/// What was tuned for a layout is lost with another one.
+/// A plan loses the kernels tuned for its layout if the layout changes.
 #[test]
 fn layouts_that_slow_prefill_are_recognised() {
     let problem = problem(Mix::Q8_0);

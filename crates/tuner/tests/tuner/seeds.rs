@@ -22,7 +22,7 @@ fn seed(choice: &Choice) -> Seed {
     Seed { op: key.op, variant: choice.variant.clone(), config, k, m, formats, rows: Some(key.up_to_rows) }
 }
 
-/// What tuning finds for the norms of a decoding step in that many seconds of a made-up device.
+/// Tunes the norms of decode for that many seconds of a simulated device.
 fn tuned(seeds: &[Seed], exhaustive: bool, seconds: u64) -> TunedKernel {
     let folder = tempfile::tempdir().unwrap();
     let (problem, catalogue) = (problem("0.1B", Format::Q8_0), Catalogue::embedded());

@@ -52,7 +52,7 @@ pub(crate) fn options(ledger: &Path, budget: u64) -> SweepOptions {
     }
 }
 
-/// What a search in a runner sees of the world.
+/// The result cache of a search with this runner.
 pub(crate) fn cache<'l>(problem: &Problem, options: &SweepOptions, runner: &'l mut dyn Runner) -> ResultCache<'l> {
     let ledger = Ledger::open(&options.ledger).unwrap();
     ResultCache::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), runner)

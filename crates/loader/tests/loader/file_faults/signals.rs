@@ -56,7 +56,7 @@ fn a_fault_elsewhere_kills() {
     assert_eq!(status.signal(), Some(libc::SIGBUS), "{status}");
 }
 
-/// What a plain handler and one with SA_SIGINFO end the process with.
+/// Exit code of a process ended by a handler, plain or with SA_SIGINFO.
 const HANDLED: i32 = 42;
 
 #[allow(unsafe_code)]

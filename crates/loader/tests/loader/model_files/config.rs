@@ -7,7 +7,7 @@ use std::path::Path;
 use wgoose_graph::{Format, ModelShape};
 use wgoose_loader::Model;
 
-/// What the port to flash-linear-attention says of the tiny model.
+/// The configuration that the port to flash-linear-attention writes for the tiny model.
 fn config() -> Value {
     json!({
         "architectures": ["RWKV7ForCausalLM"], "model_type": "rwkv7", "torch_dtype": "float16", "fuse_norm": true,

@@ -33,7 +33,7 @@ fn identity(n: u64) -> Identity {
     }
 }
 
-/// What came of the `n`-th trial.
+/// The record of the `n`-th trial.
 fn trial(n: u64, outcome: Outcome) -> Record {
     Record::Trial(Box::new(Trial { at: 1.7e9 + n as f64, session: None, identity: identity(n), cost: None, outcome }))
 }

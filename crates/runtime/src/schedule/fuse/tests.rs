@@ -60,7 +60,7 @@ struct World {
     hand_over: HandOver,
 }
 
-/// What it records, and where everything lies.
+/// The recording of a step, and the place of each operand and weight.
 struct Step {
     graph: Graph,
     recording: Recording,

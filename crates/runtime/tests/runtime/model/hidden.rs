@@ -76,7 +76,7 @@ fn hidden_states_of_the_gpu_agree_with_the_reference() {
     }
 }
 
-/// What a pass of texts gives: one row each, and the states after it.
+/// Results of a pass of texts: one row for each text, and the states after it.
 type Rows = Vec<Vec<f32>>;
 
 fn read(engine: &mut Engine, texts: &[(usize, Vec<u32>)], level: Level, mean: bool) -> Rows {

@@ -39,7 +39,7 @@ fn one_by_one(engine: &mut Engine, text: &[u32]) -> Result {
     (logits, engine.state(0).unwrap())
 }
 
-/// What every value of the WKV matrices is.
+/// Whether every value of the WKV matrices is an f16.
 fn is_f16(state: &StateData) -> bool {
     let wkv = state.0.iter().filter(|(tensor, _)| matches!(tensor, State::Wkv(_)));
     // The lower bits of a normal f16 are zeros in f32.

@@ -61,7 +61,8 @@ pub(crate) fn fused(
 /// Storage buffers with which a device can bind every fusion (tests of [`bindable_fusions`]).
 const BUFFERS_FOR_ALL: u32 = 20;
 
-/// What a device can bind of sets of fusions, each once: a full device all of it. No device can bind none.
+/// The bindable part of each set of fusions, without repetition. A full device binds all fusions; every device binds
+/// some.
 pub(crate) fn bindable(device: &Device, sets: impl IntoIterator<Item = FusionSet>) -> Vec<FusionSet> {
     let fits = bindable_fusions(&SHAPE, device.limits());
     assert!(!fits.is_empty() && (fits.len() == Fusion::ALL.len() || device.limits().storage_buffers < BUFFERS_FOR_ALL));

@@ -3,7 +3,7 @@
 /// One naming.
 #[derive(Clone, Copy)]
 pub(crate) struct Renaming {
-    /// What the naming is called here.
+    /// Title of the naming.
     pub(crate) title: &'static str,
     /// The name in place of one of the authors'.
     pub(crate) rename: fn(&str) -> String,

@@ -206,7 +206,7 @@ impl Program {
     }
 }
 
-/// What is unusual about an archive.
+/// Unusual properties of an archive.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Zip {
     /// Sizes and places in 64 bits.
