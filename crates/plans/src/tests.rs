@@ -185,7 +185,7 @@ fn a_choice_whose_kernel_changed_is_left_out() {
     let kernels = folder.path().join("kernels");
     std::fs::create_dir_all(kernels.join("ops/matmul")).unwrap();
     let naive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels-wgsl/ops/matmul/naive.wgsl");
-    let text = std::fs::read_to_string(naive).unwrap() + "\n// edited\n";
+    let text = std::fs::read_to_string(naive).unwrap() + "\nconst EDITED: u32 = 1u;\n";
     std::fs::write(kernels.join("ops/matmul/naive.wgsl"), text).unwrap();
     let edited = Catalogue::with_folder(&kernels).unwrap();
     let found = find(Some(&store), &device(), &f16, &edited);

@@ -466,7 +466,7 @@ fn a_plan_is_derived_from_its_ledger_in_any_order() {
     let file = edited.join(format!("{}.wgsl", chosen.variant));
     let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels-wgsl/ops");
     let source = kernels.join(&chosen.key.op).join(format!("{}.wgsl", chosen.variant));
-    std::fs::write(&file, std::fs::read_to_string(&source).unwrap() + "// edited\n").unwrap();
+    std::fs::write(&file, std::fs::read_to_string(&source).unwrap() + "const EDITED: u32 = 1u;\n").unwrap();
     let catalogue = Catalogue::with_folder(&folder.path().join("kernels")).unwrap();
     let after = derive(&records, &catalogue, &options.objective, &all).unwrap();
     assert!(after.plan.choices.iter().all(|c| (&c.key.op, &c.variant) != (&chosen.key.op, &chosen.variant)));
