@@ -78,7 +78,7 @@ pub(super) fn check(path: &Path, text: &str) -> std::io::Result<Page> {
             }
             Event::End(TagEnd::Table) => reader.table(&std::mem::take(&mut table)),
             Event::Start(Tag::CodeBlock(kind)) => {
-                code = Some(matches!(kind, CodeBlockKind::Fenced(language) if !matches!(&*language, "" | "text")));
+                code = Some(Code::of(&kind));
             }
             Event::End(TagEnd::CodeBlock) => code = None,
             Event::Start(Tag::Link { dest_url, .. }) => {
@@ -91,7 +91,8 @@ pub(super) fn check(path: &Path, text: &str) -> std::io::Result<Page> {
             }
             Event::Start(Tag::Image { dest_url, .. }) => pictures.push((range.start, dest_url.into_string())),
             Event::Text(text) => match code {
-                Some(of_a_language) => reader.code(&text, range.start, of_a_language),
+                Some(Code::Printed) => {}
+                Some(code) => reader.code(&text, range.start, code == Code::Language),
                 None => block.text.push_str(&text),
             },
             Event::Code(code) => {
@@ -109,6 +110,27 @@ pub(super) fn check(path: &Path, text: &str) -> std::io::Result<Page> {
         }
     }
     Ok(reader.page)
+}
+
+/// A block of code.
+#[derive(Clone, Copy, PartialEq)]
+enum Code {
+    /// A program, a command, a file.
+    Language,
+    Text,
+    /// ```` ```console ````: an example of what a command prints, which depends on the reader's machine and claims
+    /// nothing.
+    Printed,
+}
+
+impl Code {
+    fn of(kind: &CodeBlockKind<'_>) -> Self {
+        match kind {
+            CodeBlockKind::Fenced(language) if &**language == "console" => Code::Printed,
+            CodeBlockKind::Fenced(language) if !matches!(&**language, "" | "text") => Code::Language,
+            _ => Code::Text,
+        }
+    }
 }
 
 struct Reader<'a> {
@@ -216,6 +238,7 @@ mod tests {
         assert_eq!(found("[770 tokens/s](r.jsonl)"), [(1, "770".into())]);
         assert_eq!(found("`1.84 x the default`, `770 tokens/s`, `20 s`"), [(1, "1.84".into()), (1, "770".into())]);
         assert_eq!(found("```text\nwriting, tokens/s   46.5   54.2\n```").len(), 1);
+        assert_eq!(found("```console\nwriting, tokens/s   46.5   54.2\n```").len(), 0, "an example of an output");
         assert_eq!(found("Of 8 files, 3 lines.\n\n| a | n |\n|---|---|\n| b | 5 |"), []);
     }
 
