@@ -75,7 +75,7 @@ impl Sightings {
         let place = format!("{} {model}", device.fingerprint().adapter);
         let mut written = 0;
         for variant in target.variants(catalogue)? {
-            let file = folder.join(&**variant.path());
+            let file = folder.join(format!("{}.wgsl", variant.path()));
             let Some(Sighting { bytes, ns, what }) = self.best.get(variant.name()).filter(|_| file.is_file()) else {
                 continue;
             };
