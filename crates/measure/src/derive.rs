@@ -9,7 +9,7 @@
 //! together from kernels that beat their defaults, and missing measurements are named.
 
 use crate::job::{Configured, Job, PlanId, SiteId};
-use crate::ledger::{Alike, Decision, Gate, Outcome, Record, Records, Session, Trial};
+use crate::ledger::{Alike, Decision, Gate, Outcome, Record, Records, SessionRecord, Trial};
 use crate::objective::Objective;
 use crate::paired::{Effort, PairedResult};
 use crate::result_cache::{paired, pool};
@@ -157,7 +157,7 @@ enum Weight {
 
 /// What is known of one device and model.
 struct Known<'a> {
-    session: &'a Session,
+    session: &'a SessionRecord,
     catalogue: &'a Catalogue,
     policy: &'a Policy,
     /// The default plan under the policy.

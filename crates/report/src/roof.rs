@@ -6,7 +6,7 @@ use wgoose_graph::{Format, Fusion, FusionSet};
 use wgoose_kernels::plan::TuningKey;
 use wgoose_kernels::{Plan, ops};
 use wgoose_measure::job::{PlanId, SiteId};
-use wgoose_measure::ledger::{Record, Session};
+use wgoose_measure::ledger::{Record, SessionRecord};
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{InstanceGroup, groups};
 
@@ -80,7 +80,7 @@ impl<'a> Instances<'a> {
     }
 
     /// The sweep that says what model and device these are.
-    pub(super) fn session(&self) -> Option<&'a Session> {
+    pub(super) fn session(&self) -> Option<&'a SessionRecord> {
         self.view.session
     }
 

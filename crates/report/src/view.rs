@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use wgoose_kernels::DeviceFingerprint;
-use wgoose_measure::ledger::{Decision, Record, Records, Session, Trial};
+use wgoose_measure::ledger::{Decision, Record, Records, SessionRecord, Trial};
 
 /// What was tuned, and where.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +50,7 @@ pub struct Decided {
 pub(super) struct View<'a> {
     pub(super) records: &'a Records,
     /// The sweep that began last.
-    pub(super) session: Option<&'a Session>,
+    pub(super) session: Option<&'a SessionRecord>,
     device: Option<&'a DeviceFingerprint>,
     model: Option<&'a String>,
     /// Trials of the device and model.
@@ -84,7 +84,8 @@ impl<'a> View<'a> {
 
     /// The sweeps of the device and model, one after the other, without the time between them.
     fn sweeps(&self) -> HashMap<&'a str, (f64, f64)> {
-        let is_here = |session: &Session| self.device == Some(&session.device) && self.model == Some(&session.model);
+        let is_here =
+            |session: &SessionRecord| self.device == Some(&session.device) && self.model == Some(&session.model);
         let mut begun: Vec<(f64, &str)> = Vec::new();
         for entry in self.records.as_slice() {
             if let Record::Session(session) = &entry.record

@@ -1,7 +1,9 @@
 //! The findings of an experiment in a ledger.
 
 use crate::job::Job;
-use crate::ledger::{ArmRecord, Arms, Cause, Gate, ImpossibleArm, Outcome, Reason, Record, Records, Session, Trial};
+use crate::ledger::{
+    ArmRecord, Arms, Cause, Gate, ImpossibleArm, Outcome, Reason, Record, Records, SessionRecord, Trial,
+};
 use crate::paired::{Effort, PairedResult};
 use crate::result_cache::paired;
 use crate::scenario::Scenario;
@@ -11,7 +13,7 @@ use crate::stats::{PairError, Verdict};
 #[derive(Clone, Debug)]
 pub struct Findings {
     /// Where and when.
-    pub session: Session,
+    pub session: SessionRecord,
     /// What it is called.
     pub experiment: String,
     /// Content hash of its declaration, if it has one.

@@ -3,7 +3,7 @@
 use super::arm::Arm;
 use super::findings::Findings;
 use crate::job::{Job, PlanId};
-use crate::ledger::{ArmRecord, ImpossibleArm, Ledger, LedgerError, Outcome, Reason, Session};
+use crate::ledger::{ArmRecord, ImpossibleArm, Ledger, LedgerError, Outcome, Reason, SessionRecord};
 use crate::objective::Objective;
 use crate::paired::Effort;
 use crate::quality::PendingReference;
@@ -155,7 +155,7 @@ impl Measuring<'_> {
         let fingerprint = self.device.fingerprint().clone();
         let mut cache = ResultCache::new(ledger, fingerprint.clone(), Some(baseline.model_id()), runner);
         cache.heed(self.cancel.clone());
-        cache.begin(Session {
+        cache.begin(SessionRecord {
             at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64()),
             version: self.version.clone(),
             device: fingerprint,

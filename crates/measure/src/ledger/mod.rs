@@ -18,7 +18,7 @@ pub use error::{LedgerError, LineError};
 pub use identity::{Clock, Identity};
 pub use record::{
     Alike, ArmRecord, Arms, Cause, Decision, Gate, ImpossibleArm, Outcome, PlanRecord, Reason, Record, Refused,
-    Session, Timing, Trial, UNTRIED,
+    SessionRecord, Timing, Trial, UNTRIED,
 };
 pub use records::{Entry, Records};
 pub use scan::Notice;

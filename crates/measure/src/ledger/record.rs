@@ -21,7 +21,7 @@ pub enum Record {
     /// The contents of a plan, before it is first tried.
     Plan(PlanRecord),
     /// A sweep began.
-    Session(Session),
+    Session(SessionRecord),
     /// Configurations that were left out for one reason, without being made.
     Refused(Refused),
     /// A choice that a sweep made, or did not come to.
@@ -48,7 +48,7 @@ impl Record {
 pub struct Trial {
     /// When, in seconds since 1970 (UTC), by the caller's clock.
     pub at: f64,
-    /// The sweep that tried it: the id of its [`Session`].
+    /// The sweep that tried it: the id of its [`SessionRecord`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// What was tried, and where.
@@ -147,7 +147,7 @@ pub struct PlanRecord {
 /// The beginning of a sweep: what it knew.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Session {
+pub struct SessionRecord {
     /// When, in seconds since 1970 (UTC).
     pub at: f64,
     /// Version of the program.
@@ -199,7 +199,7 @@ pub const UNTRIED: &str = "not tried";
 pub struct Decision {
     /// When, in seconds since 1970 (UTC).
     pub at: f64,
-    /// The sweep: the id of its [`Session`].
+    /// The sweep: the id of its [`SessionRecord`].
     pub session: String,
     /// The stage of the sweep.
     pub stage: String,
@@ -216,7 +216,7 @@ pub struct Decision {
 pub struct Alike {
     /// When, in seconds since 1970 (UTC).
     pub at: f64,
-    /// The sweep that looked: the id of its [`Session`].
+    /// The sweep that looked: the id of its [`SessionRecord`].
     pub session: String,
     /// The plan.
     pub plan: PlanId,
@@ -232,7 +232,7 @@ pub struct Alike {
 pub struct Arms {
     /// When, in seconds since 1970 (UTC).
     pub at: f64,
-    /// The id of its [`Session`].
+    /// The id of its [`SessionRecord`].
     pub session: String,
     /// What it is called.
     pub experiment: String,

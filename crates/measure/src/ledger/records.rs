@@ -1,6 +1,6 @@
 //! The records of a ledger in memory, by order and by key.
 
-use super::record::{Outcome, Record, Session, Trial};
+use super::record::{Outcome, Record, SessionRecord, Trial};
 use std::collections::{HashMap, HashSet};
 
 /// A record that is on disk.
@@ -60,7 +60,7 @@ impl Records {
     }
 
     /// The sweep that began last.
-    pub fn newest_session(&self) -> Option<&Session> {
+    pub fn newest_session(&self) -> Option<&SessionRecord> {
         let sessions = self.entries.iter().filter_map(|entry| match &entry.record {
             Record::Session(session) => Some((session, &entry.id)),
             _ => None,

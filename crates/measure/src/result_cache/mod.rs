@@ -7,7 +7,7 @@ mod time;
 use crate::job::{Configured, Cost, Job, PlanId, Plans, SiteId};
 use crate::ledger::{
     Alike, ArmRecord, Arms, Cause, Clock, Decision, Identity, ImpossibleArm, Ledger, LedgerError, Outcome, PlanRecord,
-    Reason, Record, Records, Refused, Session, Trial,
+    Reason, Record, Records, Refused, SessionRecord, Trial,
 };
 use crate::paired::{Effort, PairedResult};
 use crate::runner::{Assignment, Runner, RunnerError};
@@ -175,7 +175,7 @@ impl<'a> ResultCache<'a> {
     ///
     /// # Errors
     /// The ledger cannot be written.
-    pub fn begin(&mut self, session: Session) -> Result<(), LedgerError> {
+    pub fn begin(&mut self, session: SessionRecord) -> Result<(), LedgerError> {
         self.session = Some(self.ledger.append(Record::Session(session))?.id.clone());
         Ok(())
     }

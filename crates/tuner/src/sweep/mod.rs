@@ -52,7 +52,7 @@ use wgoose_kernels::plan::bindable_fusions;
 use wgoose_kernels::{Plan, PlanError};
 use wgoose_measure::derive::DeriveError;
 use wgoose_measure::ledger::UNTRIED;
-use wgoose_measure::ledger::{LedgerError, Session};
+use wgoose_measure::ledger::{LedgerError, SessionRecord};
 use wgoose_measure::paired::Effort;
 use wgoose_measure::problem::Problem;
 use wgoose_measure::quality::QualityError;
@@ -213,8 +213,8 @@ pub fn search<'a>(
 }
 
 /// What is known at the beginning.
-fn session(problem: &Problem, options: &SweepOptions, start: Option<Duration>) -> Session {
-    Session {
+fn session(problem: &Problem, options: &SweepOptions, start: Option<Duration>) -> SessionRecord {
+    SessionRecord {
         at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         device: problem.default.device.clone(),

@@ -4,7 +4,8 @@ use super::*;
 use crate::job::{Configured, Cost, Job, PlanId, SiteId};
 use crate::ledger::error::Head;
 use crate::ledger::{
-    Alike, Cause, Clock, Decision, Gate, Identity, Outcome, PlanRecord, Reason, Record, Refused, Session, Timing, Trial,
+    Alike, Cause, Clock, Decision, Gate, Identity, Outcome, PlanRecord, Reason, Record, Refused, SessionRecord, Timing,
+    Trial,
 };
 use crate::scenario::Scenario;
 use proptest::prelude::*;
@@ -141,7 +142,7 @@ fn record() -> impl Strategy<Value = Record> {
         PlanRecord { at, plan: Box::new(Plan { prefill_chunk: chunk, ..default }) }
     });
     let session = (at(), any::<[String; 3]>(), device(), at(), prop::option::of(at())).prop_map(
-        |(at, [version, model, default], device, budget, start)| Session {
+        |(at, [version, model, default], device, budget, start)| SessionRecord {
             at,
             version,
             device,
