@@ -4,11 +4,13 @@
 // `offsets`, `const CELLS_PER_LAYER`, and the cells twice, as `cells: array<atomic<u32>>` and as `cells_vec4:
 // array<vec4<u32>>`. Must match crates/kernels/src/wgsl/link/announced.rs.
 //
-// A cell is written once between two clearings, so that no slow reader finds the value of a later layer. There are two banks of
+// A cell is written once between two clearings, so that no slow reader finds the value of a later layer. There are two
+// banks of
 // cells: a dispatch uses one and clears the other, which the dispatch before it has used. The first finds both clear; after one that
 // timed out nothing looks at its cells again.
 //
-// All workgroups run the phases in one order and wait for values of earlier ones only, so that the first of those that are not
+// All workgroups run the phases in one order and wait for values of earlier ones only, so that the first of those that
+// are not
 // finished never waits. That is so while all are resident; where they are not, waits end.
 //
 // WGSL promises that other workgroups see what atomics store. That every word of a vec4 is seen some time is a promise of coherent

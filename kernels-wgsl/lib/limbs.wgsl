@@ -7,7 +7,8 @@
 const HIGH: f32 = 64.0;
 const LOW: f32 = 0.03125;
 
-// The nearest f16, in f32. A 0 that no compiler knows of stands between the conversions: without it an NVIDIA driver takes
+// The nearest f16, in f32. A 0 that no compiler knows of stands between the conversions: without it an NVIDIA driver
+// takes
 // them for the identity, and what is left of x for 0.
 fn nearest_f16s(x: vec4<f32>) -> vec4<f32> {
     let zero = params.rows >> 31u;

@@ -1,4 +1,5 @@
-// What naive variants need of a norm and a token shift: one workgroup for one token, columns lerped where they are read.
+// What naive variants need of a norm and a token shift: one workgroup for one token, columns lerped where they are
+// read.
 // requires: const WG
 #import lib/op
 #import lib/reduce/workgroup

@@ -20,7 +20,8 @@ fn workgroup_index(workgroup: vec3<u32>, grid: vec3<u32>) -> u32 {
     return workgroup.y * grid.x + workgroup.x;
 }
 
-// Call exactly once on every path, after issuing every load that does not depend on another phase. Fused, this is the grid
+// Call exactly once on every path, after issuing every load that does not depend on another phase. Fused, this is the
+// grid
 // barrier (crates/kernels/src/wgsl/link); alone it returns 0. Add the result to the index of every dependent load.
 fn grid_dependency_wait(tid: u32) -> u32 {
     return 0u;

@@ -1,7 +1,8 @@
 // The heads of a time mix: the adapters' second halves, then all of its core, for one head of one segment, token after token.
 // THREADS_PER_ROW adjacent threads share a channel: a row of each adapter and a row of the state, which stay in registers.
 // Sums over a head are sums over those threads, as among them they have all channels: three barriers a token are enough.
-// Of the adapters `load_adapter_rows` loads what can be loaded before there is a token, `stage_hidden` stages the token's hidden
+// Of the adapters `load_adapter_rows` loads what can be loaded before there is a token, `stage_hidden` stages the
+// token's hidden
 // values, and `adapter_shares` is a thread's share of the sums.
 // requires: const THREADS_PER_ROW, fn adapter_shares, load_adapter_rows, row_reduce, stage_hidden
 #import lib/op

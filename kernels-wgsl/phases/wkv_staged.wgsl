@@ -5,7 +5,8 @@
 // of ROWS_PER_THREAD rows in registers. Tokens past the end of the segment leave the state as it is: decay 1, all else
 // 0.
 //
-// Where there is k_k, k is as it was projected: the threads that stage a token make of it the removal key and the updated key,
+// Where there is k_k, k is as it was projected: the threads that stage a token make of it the removal key and the
+// updated key,
 // and of v, v_first and gate the value.
 // requires: const ROWS_PER_THREAD, ROWS_PER_WORKGROUP, THREADS_PER_ROW, TOKENS
 #import lib/op

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! In reading order: `new` writes files whole or not at all, `temporary` removes unfinished ones, `lines` appends whole
-//! lines ([`Lines`]), `ordinary` opens regular files only, `packed` reads records compressed with zstd, `own` files that
+//! lines ([`Lines`]), `ordinary` opens regular files only, `packed` reads records compressed with zstd, `own` files
+//! that
 //! no other user can have written, `text` decodes texts to UTF-8, and `user_folders` names the folders for a user's
 //! files.
 

@@ -85,7 +85,8 @@ impl StageMemory {
     }
 }
 
-/// What the offset table holds before the offsets, `[layers, columns]`: how many layers there are, and how many cells a bank has.
+/// What the offset table holds before the offsets, `[layers, columns]`: how many layers there are, and how many cells a
+/// bank has.
 pub fn table_head(layers: u32, announcing: Option<&Announcing>) -> [u32; TABLE_HEAD] {
     [layers, announcing.map_or(0, |announcing| announcing.bank(layers)), 0, 0]
 }

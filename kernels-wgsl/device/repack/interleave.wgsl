@@ -1,5 +1,7 @@
-// Blocks as they are in a file, interleaved by eight: each field of eight blocks is adjacent. A thread writes 16 bytes, all of
-// one field. Past the last block there are zeros. BLOCK is the bytes of a block; FIELDS has for each field in its new order its
+// Blocks as they are in a file, interleaved by eight: each field of eight blocks is adjacent. A thread writes 16 bytes,
+// all of
+// one field. Past the last block there are zeros. BLOCK is the bytes of a block; FIELDS has for each field in its new
+// order its
 // offset in a block and its bytes.
 // requires: const BLOCK
 #import device/dispatch

@@ -1,6 +1,7 @@
 // lib/project by dot products of rows: a workgroup takes a block, BLOCK_ROWS rows of one matrix and TOKENS tokens.
 //
-// With packed loads (`project_block`) THREADS_PER_ROW lanes take ROWS rows. w_r, w_k and w_v take x from storage, or where
+// With packed loads (`project_block`) THREADS_PER_ROW lanes take ROWS rows. w_r, w_k and w_v take x from storage, or
+// where
 // `ROUNDED`, the block's tokens staged. The adapters multiply x in f32.
 // requires: const BLOCK_ROWS, K, ROUNDED, ROWS, THREADS_PER_ROW, TOKENS, WG
 #import lib/project

@@ -1,7 +1,8 @@
 // x in f32: sub-blocks of 16 weights times 16 values. A sub-block's scale and offset multiply its sum of products and the sum of x,
 // not every weight. `x_vec4(i)` is values 4 i to 4 i + 3 of x, from storage or staged.
 //
-// Where x is staged in workgroup memory, SUBBLOCKS is how many sub-blocks there is room for, and MIN_SCRATCH the elements of
+// Where x is staged in workgroup memory, SUBBLOCKS is how many sub-blocks there is room for, and MIN_SCRATCH the
+// elements of
 // `scratch` that the kernel uses otherwise.
 // requires: const MIN_SCRATCH, SUBBLOCKS, WG, var x, fn x_vec4
 const X_IS_F32: bool = true;

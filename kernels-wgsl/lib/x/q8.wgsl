@@ -1,5 +1,6 @@
 // precision: q8
-// x rounded to int8, staged in workgroup memory. A sub-block of 16 shares a scale: its largest |x| / 127. There is room for
+// x rounded to int8, staged in workgroup memory. A sub-block of 16 shares a scale: its largest |x| / 127. There is room
+// for
 // SUBBLOCKS sub-blocks, an even number; MIN_SCRATCH is the elements of `scratch` that the kernel uses otherwise.
 // requires: const MIN_SCRATCH, SUBBLOCKS, WG, var x
 #import lib/x/integers

@@ -23,7 +23,8 @@ const GROUPS: u32 = TILE_K / 32u;
 const LD: u32 = TILE_K + 8u;
 // The formats F16 and F16_KM: a weight is its own high limb, and has no low one.
 const SPLIT_WEIGHTS: bool = w_format != 2u && w_format != 12u;
-// The low limb of a weight is multiplied by 2048: times the high limb of x it counts as the high limb of a weight times the low
+// The low limb of a weight is multiplied by 2048: times the high limb of x it counts as the high limb of a weight times
+// the low
 // limb of x, and has the same sums.
 const WEIGHT_LOW: f32 = LOW / HIGH;
 

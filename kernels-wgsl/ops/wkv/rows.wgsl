@@ -1,7 +1,8 @@
 // idea: one workgroup per segment and head, token after token; THREADS_PER_ROW threads keep a row of the state in registers.
 // grid: segments * heads
 // default: 10
-// The recurrence of RWKV-7, as in Peng et al. 2025 (phases/wkv_staged). A row of the state is a value channel. r, k, ... of the token go through workgroup memory.
+// The recurrence of RWKV-7, as in Peng et al. 2025 (phases/wkv_staged). A row of the state is a value channel. r, k,
+// ... of the token go through workgroup memory.
 #import lib/op
 #import lib/state/* as state binding 7
 #import lib/segment_table/storage   // tune: storage uniform

@@ -10,14 +10,18 @@
 #import lib/vector as gate binding 5
 #import lib/state/* as state binding 10
 
-// The chunkwise-parallel delta rule: the WY representation of a chunk's updates, here with a decay for each channel (diagonal
-// plus low rank, DPLR). Yang et al., "Parallelizing Linear Transformers with the Delta Rule over Sequence Length", 2024; the
+// The chunkwise-parallel delta rule: the WY representation of a chunk's updates, here with a decay for each channel
+// (diagonal
+// plus low rank, DPLR). Yang et al., "Parallelizing Linear Transformers with the Delta Rule over Sequence Length",
+// 2024; the
 // recurrence is that of Peng et al. 2025 (phases/wkv_staged).
 //
-// Let P_t be the product of the decays of a chunk's tokens up to t, S the state before the chunk, v_t the value of token t. The
+// Let P_t be the product of the decays of a chunk's tokens up to t, S the state before the chunk, v_t the value of
+// token t. The
 // vectors of a token with their decays are
 //   ag_t = -kk_t P_(t-1)    rg_t = r_t P_t    kg_t = k_t / P_t    bg_t = kk_t a_t / P_t
-// Within the chunk, forward substitution gives delta_t for each row of the state: what token t puts in along kk_t a_t (`solve`).
+// Within the chunk, forward substitution gives delta_t for each row of the state: what token t puts in along kk_t a_t
+// (`solve`).
 //   delta_t = S ag_t + sum over j < t of (kg_j . ag_t) v_j + (bg_j . ag_t) delta_j
 // With them the outputs are independent, and the state goes from chunk to chunk:
 //   y_t = S rg_t + sum over j <= t of (kg_j . rg_t) v_j + (bg_j . rg_t) delta_j

@@ -1,7 +1,8 @@
 //! Large buffers in memory that is dedicated to them, on Vulkan.
 //!
 //! wgpu asks for memory that any buffer may share. NVIDIA's driver takes 22 ms to allocate one gigabyte of that, 20 ms
-//! to free it, and holds up every submission meanwhile; memory dedicated to one buffer (`VkMemoryDedicatedAllocateInfo`,
+//! to free it, and holds up every submission meanwhile; memory dedicated to one buffer
+//! (`VkMemoryDedicatedAllocateInfo`,
 //! Vulkan 1.1) takes 1.5 ms and 1 ms (H200, driver 580.159.04, `optimization_plan/model_loading.md`).
 
 use super::Device;
@@ -34,7 +35,7 @@ fn vulkan_usage(usage: wgpu::BufferUsages) -> Option<vk::BufferUsageFlags> {
 }
 
 impl Device {
-    /// A buffer of zeros in memory of its own; `None` where wgpu has to make it: a small one, one beyond the device's
+    /// A buffer of zeros with dedicated memory; `None` where wgpu has to make it: a small one, one beyond the device's
     /// limit, another back end than Vulkan 1.1, or a driver that refuses, whose reason wgpu then reports.
     pub(super) fn dedicated(&self, descriptor: &wgpu::BufferDescriptor<'_>) -> Option<wgpu::Buffer> {
         if !(LEAST_BYTES..=self.device.limits().max_buffer_size).contains(&descriptor.size) {
@@ -52,7 +53,8 @@ impl Device {
         let usage = vulkan_usage(descriptor.usage)?;
         // SAFETY: every handle is of this device, which the guard of `as_hal` keeps alive here and wgpu keeps alive
         // until the callback below has run. The buffer has the size and the usages of its descriptor, and memory of a
-        // type and of the size that it requires, bound once. What is made is destroyed where a later call fails. wgpu
+        // type and of the size that it requires, bound once. Buffer and memory are released where a later call fails.
+        // wgpu
         // runs the callback once, when neither it nor the device needs the buffer any more. The buffer counts as
         // initialised; `Device::dedicated` clears it before anybody else has it.
         #[allow(unsafe_code)]

@@ -38,7 +38,7 @@ pub struct Device {
     pub(crate) timestamp_period: Option<f64>,
     timeline: Timeline,
     cache: Option<PathBuf>,
-    /// Bytes of buffers with memory of their own, which wgpu does not count.
+    /// Bytes of buffers with dedicated memory, which wgpu does not count.
     dedicated_bytes: Arc<AtomicU64>,
     /// Bytes of memory that the device is pretended to have.
     memory_limit: Option<u64>,

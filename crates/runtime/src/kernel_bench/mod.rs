@@ -1,4 +1,4 @@
-//! The kernel bench: one kernel at a time on made-up data, checked against the reference, then timed.
+//! The kernel bench: one kernel at a time on random data, checked against the reference, then timed.
 
 mod bench;
 mod case;

@@ -1,4 +1,5 @@
-//! `benchmarks.md`: made from `benchmarks.jsonl`, grouped by title, each change with its ratio to the first of the title.
+//! `benchmarks.md`: made from `benchmarks.jsonl`, grouped by title, each change with its ratio to the first of the
+//! title.
 
 use super::picture;
 use crate::cells::cell;

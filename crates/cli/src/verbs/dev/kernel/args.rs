@@ -46,7 +46,8 @@ pub(crate) struct Args {
     /// Run again whenever a file in the --kernels folder changes.
     #[arg(long, requires_all = ["folder", "target"])]
     pub(super) watch: bool,
-    /// Write what was seen into each timed file of the --kernels folder, as a line `// seen:`: the variant's share of the
+    /// Write what was seen into each timed file of the --kernels folder, as a line `// seen:`: the variant's share of
+    /// the
     /// memory roofline at the op instance that moves most bytes, with the fewest of --tokens. Needs the roofline that
     /// `wgoose dev roofline` measured.
     #[arg(long, requires_all = ["folder", "target"], conflicts_with = "watch")]
