@@ -3,7 +3,6 @@
 use wgoose_measure::quality::QualityError;
 use wgoose_runtime::RuntimeError;
 use wgoose_session::SessionError;
-use wgoose_session::sampling::SampleError;
 
 /// What stops a benchmark.
 #[derive(Debug, thiserror::Error)]
@@ -24,12 +23,6 @@ pub enum BenchError {
 
 impl From<RuntimeError> for BenchError {
     fn from(error: RuntimeError) -> Self {
-        BenchError::Session(error.into())
-    }
-}
-
-impl From<SampleError> for BenchError {
-    fn from(error: SampleError) -> Self {
         BenchError::Session(error.into())
     }
 }

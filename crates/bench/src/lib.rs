@@ -4,6 +4,7 @@
 //! use std::ops::ControlFlow;
 //! use wgoose_bench::Subject;
 //! use wgoose_bench::workload::{Jobs, measure};
+//! use wgoose_measure::timer::AtLeast;
 //! use wgoose_session::{Backend, Session};
 //!
 //! let subject = Subject { builder: Session::builder(), backend: Backend::Gpu, chunk: None };
@@ -13,8 +14,7 @@
 //!     packed: Vec::new(),
 //!     decodes: vec![1, 32],
 //!     decode_tokens: 128,
-//!     runs: 6,
-//!     runs_ms: 1000.0,
+//!     at_least: AtLeast { runs: 6, ms: 1000.0 },
 //! };
 //! let report = measure("model.gguf".as_ref(), &subject, &jobs, &mut |_| ControlFlow::Continue(()))?;
 //! for row in report.rows {
@@ -23,11 +23,10 @@
 //! # Ok::<(), wgoose_bench::BenchError>(())
 //! ```
 //!
-//! In reading order: `subject` is what is measured, [`workload`] has named workloads, prefill and decode, `measure`
-//! whole sessions by title; `record` stores them, `timed` reads both kinds of records, [`process_memory`] and `start`
+//! All times are samples of `wgoose_measure::timer`. In reading order: `subject` is what is measured, [`workload`] has
+//! named workloads, prefill and decode, `measure` whole sessions by title; `record` stores them, `timed` reads both kinds of records, [`process_memory`] and `start`
 //! are for fresh processes. The command line and the Python package print the results.
 
-mod decode;
 mod error;
 mod measure;
 pub mod process_memory;
@@ -47,11 +46,6 @@ pub use subject::{ConfiguredEngine, Subject};
 pub use timed::{Saved, SavedRow, Timed};
 
 use std::time::Instant;
-
-/// A prompt of that many tokens, always the same.
-pub fn prompt(tokens: u32, vocab: u32) -> Vec<u32> {
-    (0..tokens).map(|t| ((u64::from(t) * 7919 + 13) % u64::from(vocab)) as u32).collect()
-}
 
 /// Milliseconds since then.
 fn ms(since: Instant) -> f64 {

@@ -1,12 +1,14 @@
 //! Measures a session the way its user meets it.
 
-use crate::progress::say;
+use crate::progress::{reported, say};
 use crate::record::BenchRecord;
-use crate::{BenchError, BenchProgress, Subject, Watch, decode, ms, process_memory, prompt};
+use crate::{BenchError, BenchProgress, Subject, Watch, ms, process_memory};
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use wgoose_measure::driver::{decode, prefill, prompts};
 use wgoose_measure::quality::{QualityError, Reference};
 use wgoose_measure::stats::summary::median;
+use wgoose_measure::timer::AtLeast;
 use wgoose_runtime::{CancelToken, RuntimeError};
 use wgoose_session::SessionError;
 
@@ -21,8 +23,8 @@ pub struct Load {
     pub sequences: usize,
     /// Tokens generated for each.
     pub decode_tokens: usize,
-    /// How often each is measured, after one that is not counted.
-    pub runs: usize,
+    /// How many samples of each there are, after a warm-up.
+    pub at_least: AtLeast,
 }
 
 /// Benchmarks one configuration. `cache` is a folder where the quality reference is kept; `watch` is told what is going
@@ -45,23 +47,23 @@ pub fn measure(
     let mut session = subject.builder.clone().open(model)?;
     let load_ms = ms(start);
     let vocab = session.model().shape().vocab;
-    let prompt = prompt(load.prefill_tokens.max(FIRST_PROMPT) as u32, vocab);
-    session.prefill(&prompt[..FIRST_PROMPT])?;
+    let first_prompt = prompts(1, FIRST_PROMPT, vocab).concat();
+    session.prefill(&first_prompt)?;
     let first_token_ms = ms(start);
-
-    let mut prefill_ms = Vec::new();
-    for run in 0..=load.runs {
-        say(watch, decode::progress("reading the prompt", run, load.runs))?;
-        session.reset()?;
-        let begun = Instant::now();
-        session.prefill(&prompt[..load.prefill_tokens])?;
-        if run > 0 {
-            prefill_ms.push(ms(begun));
-        }
-    }
     drop(session);
     let mut configured = subject.engine(model, load.sequences)?;
-    let decoded = decode::measure(&mut configured.engine, load, watch)?;
+    let engine = &mut configured.engine;
+    let prompt = prompts(1, load.prefill_tokens, vocab);
+    let mut sample = |what, run: &mut dyn FnMut() -> Result<Vec<f64>, BenchError>| {
+        reported(what, load.at_least, watch, run).map(|reported| reported.samples_ms.concat())
+    };
+    let prefill_ms = sample("reading the prompt", &mut || Ok(vec![prefill(engine, &prompt)?.ns / 1e6]))?;
+    let mut encoding = Vec::new();
+    let decode_ms = sample("writing", &mut || {
+        let written = decode(engine, load.sequences, load.decode_tokens as u32)?;
+        encoding.extend(written.report.map(|report| report.encode_seconds * 1e9 / written.ns));
+        Ok(vec![written.ns / 1e6])
+    })?;
     drop(configured);
     let peak_memory_mib = process_memory::of(std::process::id()).map(|m| m.peak_resident as f64 / f64::from(1 << 20));
 
@@ -94,16 +96,16 @@ pub fn measure(
         prefill_tokens: load.prefill_tokens,
         sequences: load.sequences,
         decode_tokens: load.decode_tokens,
-        encode_share: decoded.encode_share,
+        encode_share: median(&encoding),
         load_ms,
         first_token_ms,
         prefill_tok_s: rate(load.prefill_tokens, &prefill_ms),
-        decode_tok_s: rate(load.decode_tokens * load.sequences, &decoded.ms),
+        decode_tok_s: rate(load.decode_tokens * load.sequences, &decode_ms),
         peak_memory_mib,
         quality_hash: quality.hash().to_owned(),
         quality_class: Some(configured.class),
         quality_decisions: Some(quality.own().decisions),
         prefill_ms,
-        decode_ms: decoded.ms,
+        decode_ms,
     })
 }

@@ -3,6 +3,7 @@
 use crate::BenchError;
 use std::fmt;
 use std::ops::ControlFlow;
+use wgoose_measure::timer::{AtLeast, Next, Reported, report};
 
 /// What a benchmark is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,4 +50,23 @@ pub(crate) fn say(watch: &mut Watch<'_>, next: BenchProgress<'_>) -> Result<(), 
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(BenchError::Stopped),
     }
+}
+
+/// Samples of what `run` times, in milliseconds; `watch` is told of each.
+pub(crate) fn reported(
+    what: &str,
+    at_least: AtLeast,
+    watch: &mut Watch<'_>,
+    run: &mut dyn FnMut() -> Result<Vec<f64>, BenchError>,
+) -> Result<Reported, BenchError> {
+    let next = &mut |next| {
+        say(
+            watch,
+            match next {
+                Next::WarmUp(run) => BenchProgress::WarmUp { what, run },
+                Next::Sample { run, of } => BenchProgress::Run { what, run, of },
+            },
+        )
+    };
+    report(at_least, next, run)
 }

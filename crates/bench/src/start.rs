@@ -1,8 +1,9 @@
 //! A start, as a user meets it: what a process does until it has the first token.
 
-use crate::{BenchError, prompt};
+use crate::BenchError;
 use std::ops::ControlFlow;
 use std::path::Path;
+use wgoose_measure::driver::prompts;
 use wgoose_session::{GenerateOptions, SessionBuilder};
 
 /// Opens a model, reads a prompt of so many tokens, always the same, and chooses the token that follows it; says so at once, and ends as
@@ -18,7 +19,7 @@ pub fn first_token(
     is_chosen: &mut dyn FnMut(),
 ) -> Result<(), BenchError> {
     let mut session = builder.open(model)?;
-    let prompt = prompt(tokens, session.model().shape().vocab);
+    let prompt = prompts(1, tokens as usize, session.model().shape().vocab).concat();
     if session.tokenizer().is_err() {
         session.prefill(&prompt)?;
         is_chosen();

@@ -13,15 +13,15 @@
 //! A [`job`] says what to run, a [`runner`] runs it, a [`ledger`] stores the outcome, and [`stats`] and [`quality`]
 //! judge it. In reading order:
 //!
-//! 1. what is measured: [`scenario`], [`objective`], [`problem`], [`space`], [`seed`], [`drive`];
-//! 2. how: [`job`], [`runner`], [`paired`], [`result_cache`];
+//! 1. what is measured: [`scenario`], [`objective`], [`problem`], [`space`], [`seed`], [`driver`];
+//! 2. how: [`timer`], [`job`], [`runner`], [`paired`], [`result_cache`];
 //! 3. what it says: [`stats`], [`quality`], [`ledger`], and [`derive`](mod@derive), which makes a plan of a ledger;
 //! 4. [`experiment`]: arms compared with a baseline, with all of this.
 
 #![deny(missing_docs)]
 
 pub mod derive;
-pub mod drive;
+pub mod driver;
 pub mod experiment;
 pub mod job;
 pub mod ledger;
@@ -36,3 +36,4 @@ pub mod scenario;
 pub mod seed;
 pub mod space;
 pub mod stats;
+pub mod timer;

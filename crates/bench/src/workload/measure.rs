@@ -1,17 +1,17 @@
 //! The jobs of a report, one after another on one model: first the jobs of a session, then the jobs of an engine with
 //! as many sequences as they need.
 
-use super::timing::sampled;
 use super::{BATCH, CHAT, DOCUMENT, Environment, FIELDS, Job, Row, Workload, WorkloadReport, references};
-use crate::decode::{Turn, forward, settle, turn};
-use crate::progress::say;
-use crate::{BenchError, BenchProgress, Subject, Watch, ms, prompt};
+use crate::progress::{reported, say};
+use crate::{BenchError, BenchProgress, Subject, Watch, ms};
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use wgoose_graph::{LayerWeight, ModelShape, Weight};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
-use wgoose_runtime::{CancelToken, Engine, WGPU_VERSION};
+use wgoose_measure::driver::{Begin, Drive, decode, prefill, prompts, read, settle, write};
+use wgoose_measure::timer::{AtLeast, Reported};
+use wgoose_runtime::{CancelToken, Engine, StateData, WGPU_VERSION};
 use wgoose_session::{EmbedOptions, Session, SessionError};
 
 /// What to measure.
@@ -27,10 +27,8 @@ pub struct Jobs {
     pub decodes: Vec<usize>,
     /// By how many tokens these are continued.
     pub decode_tokens: usize,
-    /// How often each is measured at least, after a warm-up of its own.
-    pub runs: usize,
-    /// For how many milliseconds at least: what disturbs short runs goes on for hundreds of them.
-    pub runs_ms: f64,
+    /// How many samples of each there are, after a warm-up of its own: what disturbs short ones goes on for hundreds.
+    pub at_least: AtLeast,
 }
 
 impl Jobs {
@@ -52,7 +50,7 @@ impl Jobs {
 /// The rows so far, and how more are measured.
 struct Rows<'a> {
     rows: Vec<Row>,
-    at_least: (usize, f64),
+    at_least: AtLeast,
     watch: &'a mut Watch<'a>,
 }
 
@@ -65,8 +63,9 @@ impl Rows<'_> {
         run: &mut dyn FnMut() -> Result<Vec<f64>, BenchError>,
     ) -> Result<(), BenchError> {
         let what = jobs.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        let (warm_up, parts) = sampled(&what, self.at_least, self.watch, run)?;
-        let of = jobs.iter().zip(parts).filter_map(|(job, samples)| Row::new(workload, *job, Some(warm_up), samples));
+        let Reported { warm_up, samples_ms } = reported(&what, self.at_least, self.watch, run)?;
+        let of =
+            jobs.iter().zip(samples_ms).filter_map(|(job, samples)| Row::new(workload, *job, Some(warm_up), samples));
         self.rows.extend(of);
         Ok(())
     }
@@ -84,7 +83,7 @@ pub fn measure<'a>(
     watch: &'a mut Watch<'a>,
 ) -> Result<WorkloadReport, BenchError> {
     say(watch, BenchProgress::Opening)?;
-    let mut rows = Rows { rows: Vec::new(), at_least: (jobs.runs, jobs.runs_ms), watch };
+    let mut rows = Rows { rows: Vec::new(), at_least: jobs.at_least, watch };
     let of_session = |w: &&Workload| matches!(w, Workload::Document | Workload::Fields);
     if jobs.workloads.iter().any(|w| of_session(&w)) {
         let mut session = subject.builder.clone().open(model)?;
@@ -103,17 +102,20 @@ pub fn measure<'a>(
     if jobs.workloads.contains(&Workload::Batch) {
         batch(engine, &mut rows)?;
     }
+    let vocab = engine.shape().vocab;
     for tokens in &jobs.prompts {
-        read(engine, ("prompt", Job::Prompt(*tokens)), (1, *tokens), &mut rows)?;
+        let prompts = prompts(1, *tokens, vocab);
+        rows.measure("prompt", &[Job::Prompt(*tokens)], &mut || Ok(vec![prefill(engine, &prompts)?.ns / 1e6]))?;
     }
     for (sequences, tokens) in &jobs.packed {
-        let job = Job::Packed(*sequences, *tokens);
-        read(engine, ("packed", job), (*sequences, *tokens), &mut rows)?;
+        let prompts = prompts(*sequences, *tokens, vocab);
+        rows.measure("packed", &[Job::Packed(*sequences, *tokens)], &mut || {
+            Ok(vec![prefill(engine, &prompts)?.ns / 1e6])
+        })?;
     }
     for sequences in &jobs.decodes {
-        let prompts = prompts(*sequences, crate::decode::PROMPT as usize, engine.shape());
         rows.measure("decode", &[Job::Decode(*sequences, jobs.decode_tokens)], &mut || {
-            Ok(vec![turn(engine, &prompts, jobs.decode_tokens, None)?.decode_ms])
+            Ok(vec![decode(engine, *sequences, jobs.decode_tokens as u32)?.ns / 1e6])
         })?;
     }
     let opened = subject.builder.open_file(model).map_err(SessionError::from)?;
@@ -153,14 +155,8 @@ fn formats(model: &Model) -> Option<&'static str> {
     Mix::ALL.into_iter().find(|mix| mix.matrix() == matrix && mix.in_gguf(Weight::Head) == head).map(Mix::name)
 }
 
-/// Prompts of so many tokens, all different.
-fn prompts(sequences: usize, tokens: usize, shape: &ModelShape) -> Vec<Vec<u32>> {
-    let of = |i: u32| prompt(tokens as u32, shape.vocab).into_iter().map(move |t| (t + 31 * i) % shape.vocab).collect();
-    (0..sequences as u32).map(of).collect()
-}
-
 fn document(session: &mut Session, rows: &mut Rows<'_>) -> Result<(), BenchError> {
-    let tokens = prompt(DOCUMENT as u32, session.model().shape().vocab);
+    let tokens = prompts(1, DOCUMENT, session.model().shape().vocab).concat();
     rows.measure(Workload::Document.name(), &[Job::Document(DOCUMENT)], &mut || {
         session.reset()?;
         let begun = Instant::now();
@@ -171,8 +167,8 @@ fn document(session: &mut Session, rows: &mut Rows<'_>) -> Result<(), BenchError
 
 fn fields(session: &mut Session, rows: &mut Rows<'_>) -> Result<(), BenchError> {
     let options = EmbedOptions::default();
-    let shape = *session.model().shape();
-    let fields: Vec<Vec<u32>> = prompts(FIELDS.len(), FIELDS[FIELDS.len() - 1], &shape)
+    let vocab = session.model().shape().vocab;
+    let fields: Vec<Vec<u32>> = prompts(FIELDS.len(), FIELDS[FIELDS.len() - 1], vocab)
         .into_iter()
         .zip(FIELDS)
         .map(|(tokens, len)| tokens[..len].to_vec())
@@ -191,10 +187,10 @@ fn fields(session: &mut Session, rows: &mut Rows<'_>) -> Result<(), BenchError> 
 
 fn chat(engine: &mut Engine, rows: &mut Rows<'_>) -> Result<(), BenchError> {
     let [history, question, answer] = CHAT;
-    let shape = *engine.shape();
+    let vocab = engine.shape().vocab;
     engine.reset(0..1)?;
-    let history = engine.state_after(0, &prompt(history as u32, shape.vocab))?;
-    let question = prompts(2, question, &shape).split_off(1);
+    let history = engine.state_after(0, &prompts(1, history, vocab).concat())?;
+    let question = prompts(2, question, vocab).split_off(1);
     rows.measure(Workload::Chat.name(), &[Job::FirstToken, Job::Decode(1, answer)], &mut || {
         let Turn { first_ms, decode_ms, .. } = turn(engine, &question, answer, Some(&history))?;
         Ok(vec![first_ms, decode_ms])
@@ -203,7 +199,7 @@ fn chat(engine: &mut Engine, rows: &mut Rows<'_>) -> Result<(), BenchError> {
 
 fn batch(engine: &mut Engine, rows: &mut Rows<'_>) -> Result<(), BenchError> {
     let [sequences, tokens, answer] = BATCH;
-    let prompts = prompts(sequences, tokens, engine.shape());
+    let prompts = prompts(sequences, tokens, engine.shape().vocab);
     let jobs = [Job::Packed(sequences, tokens), Job::Decode(sequences, answer)];
     rows.measure(Workload::Batch.name(), &jobs, &mut || {
         let Turn { read_ms, decode_ms, .. } = turn(engine, &prompts, answer, None)?;
@@ -211,18 +207,25 @@ fn batch(engine: &mut Engine, rows: &mut Rows<'_>) -> Result<(), BenchError> {
     })
 }
 
-/// Prompts in one call, until the last logits of each are there.
-fn read(
+/// Prompts read and continued together. All times are in milliseconds.
+struct Turn {
+    /// Reading the prompts, in one call, until the last logits of each are there.
+    read_ms: f64,
+    /// From the same beginning until the first tokens are chosen.
+    first_ms: f64,
+    /// From the logits of the prompts until all tokens are chosen.
+    decode_ms: f64,
+}
+
+/// Reads a prompt a sequence, after that state or none, and continues each by so many tokens.
+fn turn(
     engine: &mut Engine,
-    (name, job): (&'static str, Job),
-    (sequences, tokens): (usize, usize),
-    rows: &mut Rows<'_>,
-) -> Result<(), BenchError> {
-    let prompts = prompts(sequences, tokens, engine.shape());
-    rows.measure(name, &[job], &mut || {
-        settle(engine, sequences, None)?;
-        let begun = Instant::now();
-        forward(engine, prompts.iter().map(Vec::as_slice))?;
-        Ok(vec![ms(begun)])
-    })
+    prompts: &[Vec<u32>],
+    tokens: usize,
+    state: Option<&StateData>,
+) -> Result<Turn, BenchError> {
+    settle(engine, prompts.len(), state)?;
+    let prompt = read(engine, 0, prompts)?;
+    let written = write(engine, 0, Begin::Logits(&prompt.logits), tokens as u32, &Drive::default())?;
+    Ok(Turn { read_ms: prompt.ns / 1e6, first_ms: (prompt.ns + written.first_ns) / 1e6, decode_ms: written.ns / 1e6 })
 }

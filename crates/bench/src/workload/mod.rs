@@ -3,16 +3,17 @@
 mod llama_bench;
 mod measure;
 mod peers;
-mod timing;
+mod spread;
 
 pub use llama_bench::{LlamaBench, PeerError, UnknownPeer};
 pub use measure::{Jobs, measure};
 pub use peers::{Reference, references};
-pub use timing::{Spread, WarmUp};
+pub use spread::Spread;
 
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
+use wgoose_measure::timer::WarmUp;
 
 /// Lengths of the fields of `fields`, in tokens.
 pub(crate) const FIELDS: [usize; 6] = [5, 8, 12, 19, 27, 40];
@@ -97,7 +98,7 @@ pub enum Job {
     Prompt(usize),
     /// So many prompts of so many tokens in one call, until the last logits of each are there.
     Packed(usize, usize),
-    /// So many sequences continued together, greedily, by so many tokens each.
+    /// So many sequences that write so many tokens each, greedily, together.
     Decode(usize, usize),
     /// A fresh process until the logits of a first prompt; `kept`: with compiled kernels from before.
     Cold {
@@ -148,7 +149,7 @@ pub struct Row {
     pub job: Job,
     /// The same in words.
     pub what: String,
-    /// Milliseconds of a run.
+    /// Milliseconds of a sample.
     pub ms: Spread,
     /// Tokens a second at the median.
     pub tokens_per_s: Option<f64>,
@@ -156,7 +157,7 @@ pub struct Row {
     pub warm_up: Option<WarmUp>,
     /// What others need for it, where a figure of the same model, format and job is known.
     pub references: Vec<Reference>,
-    /// Milliseconds of each run.
+    /// Milliseconds of each sample: what is shorter than 25 ms is run up to eight times for one, and the median counts.
     pub samples_ms: Vec<f64>,
 }
 

@@ -1,6 +1,6 @@
 //! An arm of a comparison: a plan of a model, with kernels.
 
-use crate::drive::Drive;
+use crate::driver::Drive;
 use crate::job::PlanId;
 use crate::ledger::ArmRecord;
 use crate::problem::kernels_id;

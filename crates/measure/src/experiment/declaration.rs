@@ -241,7 +241,7 @@ impl Setting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::{Chooser, Sequences, WeightsAtStart};
+    use crate::driver::{Chooser, Sequences, WeightsAtStart};
     use wgoose_graph::Fusion;
     use wgoose_kernels::HandOver;
 

@@ -3,7 +3,7 @@
 
 use super::arm::Arm;
 use super::source::{Source, SourceError};
-use crate::drive::Drive;
+use crate::driver::Drive;
 use crate::scenario::Scenario;
 use crate::seed::Seed;
 use crate::space::{InstanceGroup, groups};

@@ -209,7 +209,7 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::Drive;
+    use crate::driver::Drive;
     use crate::job::PlanId;
     use wgoose_kernels::Precision;
 

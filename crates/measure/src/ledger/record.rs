@@ -3,7 +3,7 @@
 
 use super::identity::Identity;
 use super::number;
-use crate::drive::Drive;
+use crate::driver::Drive;
 use crate::job::{Cost, PlanId, SiteId};
 use crate::scenario::Scenario;
 use serde::{Deserialize, Serialize};

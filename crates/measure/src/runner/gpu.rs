@@ -2,14 +2,15 @@
 
 use super::kernels::{KernelRunner, Lap};
 use super::plans::{PlanLab, pair};
-use super::runs::{Purpose, StepError};
+use super::runs::StepError;
 use super::{Assignment, Runner, RunnerError};
-use crate::drive::Drive;
+use crate::driver::Drive;
 use crate::job::{Configured, Cost, Job, PlanId};
 use crate::ledger::{Cause, Clock, Outcome};
 use crate::quality::{PendingReference, QualityError};
 use crate::scenario::Scenario;
 use crate::space::{InstanceGroup, groups};
+use crate::timer::Purpose;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Whole plans on a device: held against the reference, and run over and over in the loop in which people run them.
 
 use super::Phase;
-use super::runs::{Purpose, Runs, StepError};
-use crate::drive::Drive;
+use super::runs::{Runs, StepError};
+use crate::driver::Drive;
 use crate::job::PlanId;
 use crate::ledger::{Gate, Outcome};
 use crate::paired::Effort;
@@ -10,6 +10,7 @@ use crate::quality::{Agreement, ExtendedWorkload, PendingReference, QualityError
 use crate::scenario::Scenario;
 use crate::stats::schedule::{Arm, abba};
 use crate::stats::sequential::{is_decided, is_worth_more};
+use crate::timer::Purpose;
 use std::time::{Duration, Instant};
 use wgoose_kernels::plan::Checked;
 use wgoose_kernels::{Catalogue, Plan};

@@ -21,6 +21,7 @@ use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 use wgoose_bench::workload::Row;
 use wgoose_bench::{RecordError, Records};
+use wgoose_measure::timer::{AtLeast, WRITTEN};
 use wgoose_session::{PlanChoice, printable};
 use workloads::{Form, WorkloadOptions};
 
@@ -71,13 +72,13 @@ pub(crate) struct Args {
     /// With --title: length of the prefill, in tokens.
     #[arg(long, requires = "title", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     prefill_tokens: u32,
-    /// Tokens that each sequence decodes [default: 128; with --title, --decode or a workload: 64].
-    #[arg(short = 'n', long, value_parser = clap::value_parser!(u32).range(1..))]
-    decode_tokens: Option<u32>,
+    /// Tokens that each sequence decodes.
+    #[arg(short = 'n', long, default_value_t = WRITTEN, value_parser = clap::value_parser!(u32).range(1..))]
+    decode_tokens: u32,
     /// With --title: batch size of decode.
     #[arg(long, requires = "title", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     sequences: u32,
-    /// Runs of each measurement; fewer than 6 give no verdict in `bench compare` [default: at least 6 and 1 s].
+    /// Samples of each measurement; fewer than 6 give no verdict in `bench compare` [default: at least 6 and 1 s].
     #[arg(short = 'r', long, value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
     /// Output format.
@@ -109,8 +110,9 @@ impl Args {
         self.runs.unwrap_or(RUNS)
     }
 
-    fn decode_tokens(&self) -> usize {
-        self.decode_tokens.unwrap_or(64) as usize
+    /// How many samples of each measurement there are.
+    fn at_least(&self) -> AtLeast {
+        AtLeast { runs: self.runs() as usize, ms: if self.runs.is_some() { 0.0 } else { RUNS_MS } }
     }
 }
 

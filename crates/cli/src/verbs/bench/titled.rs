@@ -11,9 +11,9 @@ use wgoose_runtime::CancelToken;
 pub(super) fn run(args: &Args, title: &str, change: &str) -> Result<(), Failure> {
     let load = Load {
         prefill_tokens: args.prefill_tokens as usize,
-        decode_tokens: args.decode_tokens(),
+        decode_tokens: args.decode_tokens as usize,
         sequences: args.sequences as usize,
-        runs: args.runs() as usize,
+        at_least: args.at_least(),
     };
     let save = args.save.as_deref();
     let mut records: Option<Records<BenchRecord>> =

@@ -1,11 +1,11 @@
 //! `wgoose bench` without a title: named workloads, prefill and decode, each a row of a report for every model and
 //! plan.
 
+use super::Args;
 use super::cold;
 use super::export;
 use super::speeds::Speeds;
 use super::table::Table;
-use super::{Args, RUNS_MS};
 use crate::failure::{Failure, WrongUsage};
 use crate::progress::Moving;
 use clap::ValueEnum;
@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use wgoose_bench::workload::{Chosen, Job, Jobs, LlamaBench, Reference, Row, Workload, WorkloadReport, measure};
 use wgoose_session::PlanChoice;
 
-/// Tokens of the prompt, and tokens written, where nothing is named: those of llama-bench.
-const USUAL: (usize, usize) = (512, 128);
+/// Tokens of the prompt where nothing is named: those of llama-bench, as the tokens written are.
+const USUAL: usize = 512;
 
 /// Options that ask for rows of the table.
 #[derive(clap::Args)]
@@ -93,16 +93,14 @@ impl Args {
             prompts: options.prompt_tokens.iter().map(|n| *n as usize).collect(),
             packed: options.packed.clone(),
             decodes: options.decode.iter().map(|n| *n as usize).collect(),
-            decode_tokens: self.decode_tokens(),
-            runs: self.runs() as usize,
-            runs_ms: if self.runs.is_some() { 0.0 } else { RUNS_MS },
+            decode_tokens: self.decode_tokens as usize,
+            at_least: self.at_least(),
         };
         let is_usual = jobs.workloads.is_empty() && options.packed.is_empty() && options.decode.is_empty();
         let is_usual = is_usual && jobs.prompts.is_empty();
         if is_usual {
-            jobs.prompts.push(USUAL.0);
+            jobs.prompts.push(USUAL);
             jobs.decodes.push(1);
-            jobs.decode_tokens = self.decode_tokens.map_or(USUAL.1, |tokens| tokens as usize);
         }
         (jobs, is_usual)
     }
@@ -111,7 +109,7 @@ impl Args {
     fn theirs(&self, model: &Path, jobs: &Jobs) -> Result<Vec<(Job, Reference)>, Failure> {
         let Some(peer) = &self.workloads.against else { return Ok(Vec::new()) };
         let _moving = Moving::spinner("llama-bench")?;
-        Ok(peer.run(model, &jobs.plain(), jobs.runs)?)
+        Ok(peer.run(model, &jobs.plain(), jobs.at_least.runs)?)
     }
 
     /// One model with one plan.

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use wgoose_graph::{Fusion, FusionSet};
 use wgoose_kernels::{Catalogue, Precision};
 use wgoose_loader::Model;
-use wgoose_measure::drive::Drive;
+use wgoose_measure::driver::Drive;
 use wgoose_measure::experiment::{Arm, Difference, DifferenceError, Findings, Ground};
 use wgoose_measure::ledger::Ledger;
 use wgoose_measure::objective::Objective;

@@ -5,7 +5,8 @@ use crate::options::RunOptions;
 use crate::progress::Moving;
 use serde::Serialize;
 use std::path::Path;
-use wgoose_bench::{process_memory, prompt};
+use wgoose_bench::process_memory;
+use wgoose_measure::driver::prompts;
 use wgoose_runtime::{Engine, Executor, LoadReport, Outputs, Sequence};
 
 /// Bytes of one part.
@@ -44,7 +45,7 @@ pub(super) fn run(model: &Path, options: &RunOptions, json: bool) -> Result<(), 
     let device = executor.device().fingerprint();
     let device = format!("{}, {}", device.adapter, device.driver);
     let mut engine = Engine::new(Box::new(executor), chunk as usize);
-    for tokens in [prompt(chunk, vocab), prompt(1, vocab)] {
+    for tokens in [chunk, 1].map(|tokens| prompts(1, tokens as usize, vocab).concat()) {
         engine.forward(&[Sequence { slot: 0, tokens: &tokens, outputs: Outputs::Last }])?;
     }
     let LoadReport { footprint, peak_staging, peak_device, uploaded, .. } = engine.report();

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use wgoose_bench::prompt;
+use wgoose_measure::driver::prompts;
 use wgoose_runtime::timeline::{Timeline, Track};
 use wgoose_session::PlanReport;
 
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     let builder = args.options.session()?.timeline(timeline.clone()).pipeline_cache(Some(args.pipelines.clone()));
     let mut session = builder.open(&args.model)?;
     let session_ready = started.elapsed();
-    let prompt = prompt(args.prompt_tokens, session.model().shape().vocab);
+    let prompt = prompts(1, args.prompt_tokens as usize, session.model().shape().vocab).concat();
     let logits = session.prefill(&prompt)?;
     let first_logits = started.elapsed();
 

@@ -10,7 +10,7 @@ use crate::progress::{Moving, note};
 use std::path::PathBuf;
 use std::time::Duration;
 use wgoose_kernels::{Catalogue, Plan};
-use wgoose_measure::drive::Drive;
+use wgoose_measure::driver::Drive;
 use wgoose_measure::experiment::{Arm, Experiment, Ground, Setting, Tuning};
 use wgoose_measure::ledger::{Cause, ImpossibleArm, Ledger, Reason};
 use wgoose_plans::slug;

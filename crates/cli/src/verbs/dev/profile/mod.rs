@@ -13,8 +13,10 @@ use crate::progress::Moving;
 use report::ProfileReport;
 use std::path::PathBuf;
 use std::time::Instant;
+use wgoose_measure::driver::{decode, prefill, prompts};
+use wgoose_measure::timer::{AtLeast, WRITTEN, report};
 use wgoose_runtime::kernel_bench::roofline;
-use wgoose_runtime::{Batch, Executor, Outputs, Sequence};
+use wgoose_runtime::{Batch, Engine, Executor, GpuExecutor, Outputs, Sequence};
 
 /// Profile one pass: the time of each op, and how far it is from the device's roofline (`wgoose dev roofline`).
 #[derive(clap::Args)]
@@ -58,16 +60,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut executor = args.options.executor(&args.model, args.sequences as usize)?;
     moving.say(&format!("compiling kernels, uploading weights, measuring {} runs each way", args.runs));
     let vocab = executor.shape().vocab;
-    let tokens = wgoose_bench::prompt(args.tokens, vocab);
-    let sequence = |slot| Sequence { slot, tokens: &tokens, outputs: Outputs::Last };
-    let sequences: Vec<Sequence<'_>> = (0..args.sequences as usize).map(sequence).collect();
+    let prompts = prompts(args.sequences as usize, args.tokens as usize, vocab);
+    let sequence = |(slot, tokens)| Sequence { slot, tokens: Vec::as_slice(tokens), outputs: Outputs::Last };
+    let sequences: Vec<Sequence<'_>> = prompts.iter().enumerate().map(sequence).collect();
     let batch = Batch::pack(&sequences, vocab, sequences.len())?;
     let profile = executor.profile(&batch, args.runs as usize)?;
+    let (device, plan) = (executor.device().fingerprint().clone(), executor.plan().hash());
+    let in_use_ms = in_use(executor, &prompts, args.runs as usize)?;
     drop(moving);
-    let device = executor.device().fingerprint();
-    let roofline = args.options.cache_folder().and_then(|folder| roofline::load(&folder, device));
+    let roofline = args.options.cache_folder().and_then(|folder| roofline::load(&folder, &device));
     let model = args.model.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let report = ProfileReport::new(&profile, roofline.as_ref(), model, device, executor.plan().hash());
+    let report = ProfileReport::new(&profile, &in_use_ms, roofline.as_ref(), model, &device, plan);
     if let Some(path) = &args.out {
         out::file(path, &serde_json::to_vec_pretty(&report)?)?;
     }
@@ -82,4 +85,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         true => Ok(outln!("{}", serde_json::to_string_pretty(&report)?)),
         false => table::print(&report, args.layers),
     }
+}
+
+/// Milliseconds of the pass as people run it and `wgoose bench` times it: of decode a step of many.
+fn in_use(executor: GpuExecutor, prompts: &[Vec<u32>], runs: usize) -> Result<Vec<f64>, Failure> {
+    let chunk = executor.plan().prefill_chunk as usize;
+    let mut engine = Engine::new(Box::new(executor), chunk);
+    let is_decode = prompts.iter().all(|prompt| prompt.len() == 1);
+    let reported = report(AtLeast { runs, ms: 0.0 }, &mut |_| Ok(()), &mut || match is_decode {
+        true => decode(&mut engine, prompts.len(), WRITTEN).map(|written| vec![written.ns / 1e6]),
+        false => prefill(&mut engine, prompts).map(|read| vec![read.ns / 1e6]),
+    })?;
+    let steps = if is_decode { f64::from(WRITTEN) } else { 1.0 };
+    Ok(reported.samples_ms.concat().into_iter().map(|ms| ms / steps).collect())
 }

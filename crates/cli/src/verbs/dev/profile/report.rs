@@ -20,7 +20,9 @@ pub(super) struct ProfileReport {
     pub(super) runs: usize,
     /// What GPU times were measured with.
     pub(super) clock: String,
-    /// From the call until the logits are in memory. Wall clock.
+    /// A step as people run it and `wgoose bench` times it, with the plan's persistent kernel. Wall clock.
+    pub(super) in_use_ms: Option<Spread>,
+    /// A dispatch for each op, from the call until the logits are in memory. Wall clock.
     pub(super) wall_ms: Option<Spread>,
     /// The pass on the GPU, no timestamps between its dispatches.
     pub(super) gpu_ms: Option<Spread>,
@@ -71,6 +73,7 @@ impl ProfileReport {
     /// Sets a profile against a roofline.
     pub(super) fn new(
         profile: &Profile,
+        in_use_ms: &[f64],
         roofline: Option<&Roofline>,
         model: String,
         device: &DeviceFingerprint,
@@ -111,6 +114,7 @@ impl ProfileReport {
                 ClockSource::Timestamps => "GPU timestamps".to_owned(),
                 ClockSource::Wall => "wall clock around submit and wait".to_owned(),
             },
+            in_use_ms: Spread::of(in_use_ms),
             wall_ms,
             gpu_ms,
             independent_ms,

@@ -13,7 +13,8 @@ pub(super) fn print(report: &ProfileReport, layers: bool) -> Result<(), Failure>
         Some(s) => format!("{:>10.3} ms  ({:.3} to {:.3})", s.median, s.min, s.max),
         None => format!("{:>10}", "-"),
     };
-    outln!("whole step  {}  wall clock, logits in memory", ms(report.wall_ms));
+    outln!("in use      {}  as `wgoose bench` times it", ms(report.in_use_ms));
+    outln!("whole step  {}  a dispatch for each op, wall clock, logits in memory", ms(report.wall_ms));
     outln!("on the GPU  {}  {}", ms(report.gpu_ms), report.clock);
     outln!("independent {}  none waiting for another", ms(report.independent_ms));
     match report.gap_ms {
