@@ -54,7 +54,7 @@ impl StateFormat {
     }
 
     /// The class of precision that it belongs to.
-    pub(crate) const fn precision(self) -> Precision {
+    pub const fn precision(self) -> Precision {
         match self {
             StateFormat::F32 => Precision::F32,
             StateFormat::F16 => Precision::F16,

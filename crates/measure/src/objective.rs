@@ -5,8 +5,11 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Sequences of a batch, unless others are asked for.
-const SEQUENCES: u32 = 32;
+/// Sequences of batches: of a few users, of a server, of a job. They are in different buckets of rows.
+const SEQUENCES: [u32; 3] = [8, 32, 128];
+
+/// The same of a software adapter.
+const SEQUENCES_ON_CPU: [u32; 1] = [4];
 
 /// What the first token of a fresh process counts in a chat: it comes once.
 const FIRST_TOKEN: f64 = 0.05;
@@ -119,11 +122,13 @@ impl Objective {
         Objective { name: "embed".to_owned(), parts: texts.iter().map(part).collect() }
     }
 
-    /// Many sequences at once; a prompt now and then.
+    /// Several to many sequences at once; a prompt now and then.
     fn batch(is_cpu: bool) -> Self {
-        let together = Part::of(Scenario::batch(if is_cpu { 4 } else { SEQUENCES }), 0.7);
-        let prompt = Part::of(Scenario::prefill(if is_cpu { 64 } else { 512 }), 0.3);
-        Objective { name: "batch".to_owned(), parts: vec![together, prompt] }
+        let sequences = if is_cpu { &SEQUENCES_ON_CPU[..] } else { &SEQUENCES[..] };
+        let weight = 0.7 / sequences.len() as f64;
+        let mut parts: Vec<Part> = sequences.iter().map(|n| Part::of(Scenario::batch(*n), weight)).collect();
+        parts.push(Part::of(Scenario::prefill(if is_cpu { 64 } else { 512 }), 0.3));
+        Objective { name: "batch".to_owned(), parts }
     }
 
     /// The objective of a word (`chat`, `embed`, `batch`), or of a file.
@@ -209,10 +214,12 @@ impl Objective {
         prompts
     }
 
-    /// The largest number of sequences that decode together, if any do.
-    pub fn together(&self) -> Option<u32> {
-        let together = self.scenarios().into_iter().filter(|s| s.tokens == 1 && s.sequences > 1);
-        together.map(|scenario| scenario.sequences).max()
+    /// The batches in which sequences decode together, the smallest first.
+    pub fn batches(&self) -> Vec<Scenario> {
+        let mut batches: Vec<Scenario> =
+            self.scenarios().into_iter().filter(|s| s.tokens == 1 && s.sequences > 1).collect();
+        batches.sort();
+        batches
     }
 
     /// Whether one sequence decodes.
@@ -257,6 +264,8 @@ mod tests {
         }
         assert!(matches!(Objective::named("nap", false), Err(ObjectiveError::Unknown(_))));
         let both = Objective::chat(false).and_together(8).and_together(8);
-        assert_eq!((both.together(), both.scenarios().len(), both.starts().len()), (Some(8), 6, 1));
+        assert_eq!((both.batches(), both.scenarios().len(), both.starts().len()), (vec![Scenario::batch(8)], 6, 1));
+        let batches = Objective::named("batch", false).unwrap().batches();
+        assert_eq!(batches, [8, 32, 128].map(Scenario::batch));
     }
 }

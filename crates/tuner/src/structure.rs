@@ -1,10 +1,11 @@
-//! Choices that whole steps decide: the layouts of matrices on the GPU, the prefill chunk, the fusions.
+//! Choices that whole steps decide: the layouts of matrices on the GPU, the format of the state, the prefill chunk, the
+//! fusions.
 
 use crate::sweep::Part;
 use std::collections::BTreeSet;
 use std::fmt;
 use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight};
-use wgoose_kernels::Plan;
+use wgoose_kernels::{Plan, Precision, StateFormat};
 use wgoose_measure::objective::Objective;
 use wgoose_measure::problem::Layouts;
 use wgoose_measure::scenario::Scenario;
@@ -73,14 +74,15 @@ impl Change {
 }
 
 /// The changes to try, in order: each on top of those that won before it. Layouts come first, as decode and prefill
-/// share one; then the fusions of decode, and of batched decode; then the chunk, which decides most of a prompt's time,
+/// share one; then, for batches, a state in f16 where such arithmetic is allowed, of which one sequence reads too little
+/// to gain; then the fusions of decode, and of batched decode; then the chunk, which decides most of a prompt's time,
 /// before the fusions of its passes. Fusions, those that the device can bind, are toggled one at a time; those for
 /// decode in decode only.
 pub(crate) fn changes(
     start: &Plan,
     layouts: &Layouts,
     fusions: &FusionSet,
-    chunks: &[u32],
+    (chunks, allowed): (&[u32], Precision),
     objective: &Objective,
 ) -> Vec<Change> {
     let mut changes = Vec::new();
@@ -94,17 +96,21 @@ pub(crate) fn changes(
         let layout = Toggle::KMajor(role);
         changes.push(Change::new(Part::Layouts, layout.to_string(), &all, move |plan| layout.apply(plan)));
     }
+    let batches = objective.batches();
+    if !batches.is_empty() && start.state == StateFormat::F32 && StateFormat::F16.precision() <= allowed {
+        let apply = |plan: &mut Plan| plan.state = StateFormat::F16;
+        changes.push(Change::new(Part::State, "f16 state".to_owned(), &batches, apply));
+    }
     for fusion in fusions.iter().copied().filter(|_| objective.decodes()) {
         let toggle = Toggle::Fusion(fusion);
         let name = format!("decode {}", toggle.name(start));
         changes.push(Change::new(Part::Fusions, name, &[Scenario::DECODE], move |plan| toggle.apply(plan)));
     }
     let for_several = || fusions.iter().copied().filter(|fusion| !fusion.is_for_decode());
-    for (fusion, sequences) in for_several().flat_map(|fusion| Some((fusion, objective.together()?))) {
+    for fusion in for_several().filter(|_| !batches.is_empty()) {
         let name = format!("batched decode {} {fusion}", verb(start.fusions.batched.contains(&fusion)));
-        let scenarios = [Scenario::batch(sequences)];
         let apply = move |plan: &mut Plan| toggle(&mut plan.fusions.batched, fusion);
-        changes.push(Change::new(Part::Fusions, name, &scenarios, apply));
+        changes.push(Change::new(Part::Fusions, name, &batches, apply));
     }
     if prompts.is_empty() {
         return changes;
@@ -174,16 +180,21 @@ mod tests {
             interleaved: BTreeSet::from([Format::Q8_0, Format::Q6_K]),
             k_major: BTreeSet::from([LayerWeight::FfnValue]),
         };
-        let all = changes(&default, &layouts, &Fusion::ALL.into(), &[16, 64, 256], &objective);
-        assert_eq!(all.len(), 3 + 2 + 3 * Fusion::ALL.len() - 2 * 2);
+        let changes_of = |start: &Plan, chunks: &[u32], allowed| {
+            changes(start, &layouts, &Fusion::ALL.into(), (chunks, allowed), &objective)
+        };
+        let all = changes_of(&default, &[16, 64, 256], Precision::F16);
+        assert_eq!(all.len(), 3 + 1 + 2 + 3 * Fusion::ALL.len() - 2 * 2);
+        assert_eq!(changes_of(&default, &[16, 64, 256], Precision::Q15).len(), all.len() - 1);
+        assert_eq!(all[3].scenarios, objective.batches());
         let mut hashes = BTreeSet::from([default.hash()]);
         for change in &all {
             let mut changed = default.clone();
             (change.apply)(&mut changed);
             assert!(hashes.insert(changed.hash()), "{} changes nothing new", change.name);
         }
-        let layouts: Vec<&str> = all[..3].iter().map(|c| c.name.as_str()).collect();
-        assert_eq!(layouts, ["Q8_0 interleaved", "Q6_K interleaved", "FfnValue K-major"]);
+        let names: Vec<&str> = all[..4].iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(names, ["Q8_0 interleaved", "Q6_K interleaved", "FfnValue K-major", "f16 state"]);
         assert!(all[..3].iter().all(|c| c.scenarios == objective.scenarios()));
         assert!(all[3..].iter().all(|c| c.scenarios.len() == 1 || c.scenarios == prompts));
         // The default reads 64 at once.
@@ -191,7 +202,8 @@ mod tests {
         assert_eq!((chunk("chunk 16"), chunk("chunk 256")), (prompts.to_vec(), prompts[1..].to_vec()));
         // No prompt is longer than either chunk: there is nothing to compare.
         let long = Plan { prefill_chunk: 256, ..default };
-        assert_eq!(changes(&long, &Layouts::default(), &FusionSet::new(), &[512], &objective).len(), 0);
+        let none = changes(&long, &Layouts::default(), &FusionSet::new(), (&[512], Precision::F32), &objective);
+        assert_eq!(none.len(), 0);
     }
 
     #[test]
@@ -201,11 +213,13 @@ mod tests {
             k_major: BTreeSet::from([LayerWeight::FfnValue]),
         };
         let mut plan = default();
-        for change in &changes(&default(), &layouts, &FusionSet::new(), &[], &Objective::chat(true)) {
+        let changes =
+            |start: &Plan| changes(start, &layouts, &FusionSet::new(), (&[], Precision::F16), &Objective::chat(true));
+        for change in &changes(&default()) {
             (change.apply)(&mut plan);
         }
         assert_eq!((&plan.interleave, &plan.k_major), (&layouts.interleaved, &layouts.k_major));
-        assert_eq!(changes(&plan, &layouts, &FusionSet::new(), &[], &Objective::chat(true)).len(), 0);
+        assert_eq!(changes(&plan).len(), 0);
     }
 
     #[test]

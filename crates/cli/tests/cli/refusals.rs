@@ -238,7 +238,10 @@ const USAGE: &[(&str, &str)] = &[
     ("bench good.gguf --title a --change b --save nowhere/report.md", "there is no folder nowhere"),
     ("tune good.gguf --effort slow", "quick, normal, exhaustive"),
     ("tune good.gguf --budget soon", "--budget"),
-    ("tune good.gguf --only layouts,fusion", "fusion is no part of tuning: name layouts, fusions, chunk or kernels"),
+    (
+        "tune good.gguf --only layouts,fusion",
+        "fusion is no part of tuning: name layouts, fusions, state, chunk or kernels",
+    ),
     ("generate good.gguf --prompt a --tune --plan default", "cannot be used with"),
     ("plans honk", "honk"),
     ("plans diff one", "<B>"),

@@ -139,7 +139,7 @@ impl Sweep<'_> {
         };
         let all: f64 = objective.scenarios().iter().map(of).sum();
         let tuned = objective.decodes().then_some(Scenario::DECODE).into_iter();
-        let tuned = tuned.chain(objective.prompts().last().copied()).chain(objective.together().map(Scenario::batch));
+        let tuned = tuned.chain(objective.prompts().last().copied()).chain(objective.batches());
         let in_use = if self.in_use.is_some() { gate + all } else { 0.0 };
         let together = Duration::from_secs_f64(in_use + gate + tuned.map(|scenario| of(&scenario)).sum::<f64>());
         // Each process has to begin, too.

@@ -194,7 +194,7 @@ impl<'a> Sweep<'a> {
         let mut passes = Vec::new();
         passes.extend(objective.decodes().then_some((Scenario::DECODE, decode)));
         passes.extend(self.longest_pass(plan).map(|tokens| (Scenario::prefill(tokens), prefill)));
-        passes.extend(objective.together().map(|n| (Scenario::batch(n), batched)));
+        passes.extend(objective.batches().into_iter().map(|batch| (batch, batched)));
         let known = (&problem.limits, &*self.options.catalogue);
         let formats = problem.formats_on_gpu(plan);
         let with_groups = |(scenario, fusions)| (scenario, groups_as_run(plan, scenario, fusions, &formats, known));
@@ -208,7 +208,11 @@ impl<'a> Sweep<'a> {
         costs: Vec<(f64, Scenario, InstanceGroup)>,
         shares: &[(Scenario, f64)],
     ) -> Vec<(f64, InstanceGroup)> {
-        let kind = |scenario: &Scenario| (scenario.from_start, scenario.tokens > 1, scenario.sequences > 1);
+        // Of prompts the longest alone is timed; each batch stands for itself.
+        let kind = |scenario: &Scenario| match scenario {
+            Scenario { tokens: 1, sequences, .. } => (false, *sequences),
+            scenario => (scenario.from_start, 0),
+        };
         let per_ns = |scenario: &Scenario| {
             let total: f64 = costs.iter().filter(|(_, other, _)| other == scenario).map(|(ns, ..)| ns).sum();
             let alike = self.options.objective.shares().filter(|(other, _)| kind(other) == kind(scenario));

@@ -322,7 +322,8 @@ impl<'a> Sweep<'a> {
         let mut best = self.default.clone();
         let fusions = bindable_fusions(&self.problem.shape, &self.problem.limits);
         let options = self.options;
-        let mut changes = changes(&best, &self.problem.layouts(), &fusions, &options.chunks, &options.objective);
+        let decided = (&*options.chunks, options.allowed);
+        let mut changes = changes(&best, &self.problem.layouts(), &fusions, decided, &options.objective);
         changes.retain(|change| options.parts.contains(&change.part));
         self.begin(Stage::Structure, changes.len())?;
         let deadline = self.end(self.ends.structure);

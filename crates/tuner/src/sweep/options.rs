@@ -20,6 +20,8 @@ pub enum Part {
     Layouts,
     /// Which ops are fused.
     Fusions,
+    /// How the state is stored.
+    State,
     /// How many tokens of a prompt are read at once.
     Chunk,
     /// Which kernels run, as dispatches and in persistent kernels.
@@ -28,13 +30,14 @@ pub enum Part {
 
 impl Part {
     /// All of them.
-    pub const ALL: [Part; 4] = [Part::Layouts, Part::Fusions, Part::Chunk, Part::Kernels];
+    pub const ALL: [Part; 5] = [Part::Layouts, Part::Fusions, Part::State, Part::Chunk, Part::Kernels];
 
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Part::Layouts => "layouts",
             Part::Fusions => "fusions",
+            Part::State => "state",
             Part::Chunk => "chunk",
             Part::Kernels => "kernels",
         }
@@ -43,7 +46,7 @@ impl Part {
 
 /// No part of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is no part of tuning: name layouts, fusions, chunk or kernels")]
+#[error("{0} is no part of tuning: name layouts, fusions, state, chunk or kernels")]
 pub struct UnknownPart(String);
 
 impl FromStr for Part {
@@ -109,6 +112,6 @@ mod tests {
     fn parts_have_names() {
         assert!(Part::ALL.into_iter().all(|part| part.name().parse() == Ok(part)));
         let refused = "fusion".parse::<Part>().unwrap_err().to_string();
-        assert_eq!(refused, "fusion is no part of tuning: name layouts, fusions, chunk or kernels");
+        assert_eq!(refused, "fusion is no part of tuning: name layouts, fusions, state, chunk or kernels");
     }
 }

@@ -58,8 +58,8 @@ impl Strategy for Staged {
         }
         let objective = &sweep.options.objective;
         let decode = objective.decodes().then_some(Scenario::DECODE);
-        let several = objective.together().map(Scenario::batch);
-        let alone = [decode, objective.prompts().last().copied(), several].into_iter().flatten().collect();
+        let longest = objective.prompts().last().copied();
+        let alone = decode.into_iter().chain(longest).chain(objective.batches()).collect();
         Ok(Found { structure, plan, alone })
     }
 }

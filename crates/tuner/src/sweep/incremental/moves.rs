@@ -80,7 +80,8 @@ impl Climb<'_, '_, '_> {
             self.known_plan().filter(|_| objective.decodes() && Part::ALL.iter().all(|part| parts.contains(part)));
         moves.extend(known.map(|plan| Move { what: What::Known(plan), scenario: Scenario::DECODE, gain: KNOWN }));
         let fusions = bindable_fusions(&problem.shape, &problem.limits);
-        for change in changes(&self.best, &problem.layouts(), &fusions, &options.chunks, objective) {
+        let decided = (&*options.chunks, options.allowed);
+        for change in changes(&self.best, &problem.layouts(), &fusions, decided, objective) {
             let (guess, Some(scenario)) = (self.guess(&change), change.scenarios.first().copied()) else { continue };
             if parts.contains(&change.part) {
                 moves.push(Move { what: What::Change(change), scenario, gain: guess });
