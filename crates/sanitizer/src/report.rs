@@ -154,7 +154,8 @@ pub struct Finding {
     pub count: u64,
     /// Of a race: whether every result keeps its bits when NaN takes the place of what is read. `None` if nobody asked.
     pub is_value_dropped: Option<bool>,
-    /// The reason of a comment `// sanitizer: allow KIND: REASON` at one of the lines.
+    /// The reason of a comment `// sanitizer: allow KIND: REASON` at one of the lines, or alone on the line above;
+    /// `dropped-race` allows races whose value is dropped.
     pub allowed: Option<String>,
 }
 

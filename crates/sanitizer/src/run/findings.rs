@@ -47,6 +47,9 @@ pub(crate) struct Site {
     pub(crate) kind: AccessKind,
 }
 
+/// What a comment allows where races of any kind are allowed if their value is dropped.
+const DROPPED_RACE: &str = "dropped-race";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     kind: FindingKind,
@@ -115,8 +118,7 @@ impl Findings {
         is_dropped: impl Fn(&Found) -> Option<bool>,
     ) -> Vec<Finding> {
         let lines: Vec<&str> = source.lines().collect();
-        let reported =
-            |found: &Found| Finding { is_value_dropped: is_dropped(found), ..found.reported(program, source, &lines) };
+        let reported = |found: &Found| found.reported(program, source, &lines, is_dropped(found));
         let mut all: Vec<Finding> = self.0.values().map(reported).collect();
         let place = |access: &Access| (access.line, access.column);
         all.sort_by_key(|f| (f.kind, place(&f.first), f.second.as_ref().map(place), f.variable.clone()));
@@ -125,11 +127,11 @@ impl Findings {
 }
 
 impl Found {
-    fn reported(&self, program: &Program, source: &str, lines: &[&str]) -> Finding {
+    fn reported(&self, program: &Program, source: &str, lines: &[&str], is_dropped: Option<bool>) -> Finding {
         let first = access(program, source, lines, self.first);
         let second = self.second.map(|site| access(program, source, lines, site));
         let numbers = [Some(first.line), second.as_ref().map(|access| access.line)];
-        let allowed = numbers.into_iter().flatten().find_map(|line| allowance(lines, line, self.kind));
+        let allowed = numbers.into_iter().flatten().find_map(|line| allowance(lines, line, self.kind, is_dropped));
         Finding {
             kind: self.kind,
             variable: self.variable.map(|v| program.variables[v as usize].name.clone()),
@@ -137,7 +139,7 @@ impl Found {
             second,
             detail: self.detail.clone(),
             count: self.count,
-            is_value_dropped: None,
+            is_value_dropped: is_dropped,
             allowed,
         }
     }
@@ -157,10 +159,15 @@ fn access(program: &Program, source: &str, lines: &[&str], site: Site) -> Access
     Access { kind: site.kind, line, column, function: function.unwrap_or_default(), text, invocation, workgroup }
 }
 
-/// What a comment at a line says why findings of a kind are allowed there: `// sanitizer: allow KIND: REASON`.
-fn allowance(lines: &[&str], line: u32, kind: FindingKind) -> Option<String> {
-    let text = lines.get((line as usize).checked_sub(1)?)?;
-    let (_, directive) = text.split_once("// sanitizer: allow ")?;
-    let (name, reason) = directive.split_once(':')?;
-    (name.trim() == kind.name()).then(|| reason.trim().to_owned())
+/// Why a comment at a line, or alone on the line above, allows findings of a kind there:
+/// `// sanitizer: allow KIND: REASON`. `dropped-race` allows races whose value is dropped.
+fn allowance(lines: &[&str], line: u32, kind: FindingKind, is_dropped: Option<bool>) -> Option<String> {
+    let at = (line as usize).checked_sub(1)?;
+    let above = at.checked_sub(1).and_then(|above| lines.get(above)).filter(|line| line.trim().starts_with("//"));
+    [lines.get(at), above].into_iter().flatten().find_map(|text| {
+        let (_, directive) = text.split_once("// sanitizer: allow ")?;
+        let (name, reason) = directive.split_once(':')?;
+        let is_meant = name == kind.name() || (name == DROPPED_RACE && is_dropped == Some(true));
+        is_meant.then(|| reason.trim().to_owned())
+    })
 }

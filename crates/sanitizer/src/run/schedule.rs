@@ -10,6 +10,10 @@ use crate::report::{AccessKind, FindingKind};
 /// Workgroups that a random order interleaves even if none waits.
 const INTERLEAVED: u32 = 3;
 
+/// Rounds in which nothing happens until a wait counts as endless: one that reads plain memory has seen what it waits
+/// for a round before it leaves its loop.
+const QUIET_ROUNDS: u32 = 4;
+
 impl Machine<'_> {
     /// Runs all workgroups; whether all ended.
     pub(super) fn schedule(&mut self, resident: u32) -> Result<bool, SanitizerError> {
@@ -18,6 +22,7 @@ impl Machine<'_> {
         let is_random = matches!(self.order, Order::Random { .. });
         let at_first = if is_random { INTERLEAVED.min(resident) } else { 1 };
         let mut running: Vec<Workgroup> = Vec::new();
+        let mut quiet_rounds = 0;
         loop {
             while running.len() < at_first as usize
                 && let Some(number) = waiting.pop()
@@ -44,12 +49,16 @@ impl Machine<'_> {
                 }
             }
             running.retain(|group| !group.invocations.is_empty());
-            if self.events > before || has_ended {
+            quiet_rounds = if self.events > before || has_ended { 0 } else { quiet_rounds + 1 };
+            if quiet_rounds < QUIET_ROUNDS {
                 continue;
             }
             // All that runs waits for what nobody who runs will do.
             match waiting.pop() {
-                Some(number) if running.len() < resident as usize => running.push(Workgroup::new(self, number)),
+                Some(number) if running.len() < resident as usize => {
+                    quiet_rounds = 0;
+                    running.push(Workgroup::new(self, number));
+                }
                 _ => {
                     self.endless(&running, resident);
                     return Ok(false);

@@ -249,6 +249,27 @@ fn a_comment_allows_a_finding_of_its_kind_only() {
 }
 
 #[test]
+fn a_dropped_race_is_allowed_only_while_it_is_dropped() {
+    let text = |value: &str| {
+        let body = format!(
+            "parts[group.x * 64u + tid] = tid;\n\
+             // sanitizer: allow dropped-race: the neighbour's value is for nobody\n\
+             let other = parts[group.x * 64u + (tid + 1u) % 64u];\n\
+             y[group.x * 64u + tid] = select(other, 7u, {value});"
+        );
+        shader("", &body)
+    };
+    let given = Dispatch {
+        buffers: vec![Buffer::unwritten(1024), Buffer::of(vec![0; 1024]), Buffer::of(vec![0; 64])],
+        ..dispatch()
+    };
+    let check = |value: &str| Shader::parse(&text(value)).unwrap().check(&given, &ORDERS).unwrap();
+    let dropped = check("tid < 64u");
+    assert!(dropped.is_clean() && !dropped.findings.is_empty());
+    assert!(check("tid < 63u").faults().any(|fault| fault.kind == FindingKind::Race));
+}
+
+#[test]
 fn findings_of_the_loser_of_an_order_are_of_every_order() {
     // Only the last of many to arrive reads, and only in one order is that workgroup 0.
     let wgsl = shader(
