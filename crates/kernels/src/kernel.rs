@@ -1,7 +1,7 @@
 //! A kernel: a variant specialised for an op instance, validated, ready to be compiled by a runtime.
 
 use crate::library::Library;
-use crate::wgsl::{Outline, Reader, Setting, Text, TextError, module};
+use crate::wgsl::{LineOrigins, Outline, Reader, Setting, Text, TextError, module};
 use crate::{Access, Binding, Config, Facts, Instance, KernelError, Limits, Refusal, Variant};
 use std::sync::Arc;
 
@@ -22,6 +22,8 @@ pub struct Kernel {
     pub label: String,
     /// Final text.
     pub wgsl: String,
+    /// Where its lines come from.
+    pub origins: LineOrigins,
     /// Hash of the final text without its comments.
     pub hash: KernelHash,
     /// What is known of it.
@@ -135,7 +137,8 @@ impl Kernel {
         most("storage buffers", storage, limits.storage_buffers.into())?;
         let mut hash = KernelHash([0; 16]);
         hash.0.copy_from_slice(&text.hash().as_bytes()[..16]);
-        Ok(Kernel { label, wgsl: text.into_text(), hash, facts, workgroups, partials: 0, is_trusted: false })
+        let (wgsl, origins) = text.into_parts();
+        Ok(Kernel { label, wgsl, origins, hash, facts, workgroups, partials: 0, is_trusted: false })
     }
 
     /// naga's module of its text, for runtimes that translate it themselves.

@@ -79,4 +79,4 @@ pub use refusal::{KernelError, Refusal};
 pub use segment::Segment;
 pub use state_format::{StateFormat, UnknownStateFormat};
 pub use variant::Variant;
-pub use wgsl::{FolderError, TextError};
+pub use wgsl::{FolderError, LineOrigins, TextError};

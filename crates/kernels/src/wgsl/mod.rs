@@ -123,9 +123,25 @@ impl Text {
         hasher.finalize()
     }
 
-    /// The text, without where it comes from.
-    pub(crate) fn into_text(self) -> String {
-        self.text
+    /// The text, and where its lines come from.
+    pub(crate) fn into_parts(self) -> (String, LineOrigins) {
+        let lines = self.origin.iter().map(|(file, line)| (*file as u32, *line as u32)).collect();
+        (self.text, LineOrigins { files: self.files.into(), lines })
+    }
+}
+
+/// Where the lines of a kernel's final text come from; by default nothing is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LineOrigins {
+    files: Arc<[Arc<str>]>,
+    lines: Arc<[(u32, u32)]>,
+}
+
+impl LineOrigins {
+    /// Of a line of the text, counted from 1: the file, a path below `kernels-wgsl/` without `.wgsl`, and the line there.
+    pub fn of(&self, line: u32) -> Option<(&str, u32)> {
+        let (file, line) = *self.lines.get((line as usize).checked_sub(1)?)?;
+        Some((self.files.get(file as usize)?, line))
     }
 }
 

@@ -8,6 +8,7 @@ pub mod property;
 mod repack;
 pub mod roofline;
 mod sample;
+pub mod sanitize;
 pub mod upload;
 
 pub use bench::{Bench, Operands, Ran, Timing};

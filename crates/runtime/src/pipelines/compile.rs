@@ -167,7 +167,7 @@ fn create(gpu: &wgpu::Device, kernel: &Kernel, cache: Option<&wgpu::PipelineCach
 pub(super) mod tests {
     use super::*;
     use std::collections::BTreeSet;
-    use wgoose_kernels::{Arithmetic, Binding, Facts, KernelHash, Precision};
+    use wgoose_kernels::{Arithmetic, Binding, Facts, KernelHash, LineOrigins, Precision};
 
     /// One that writes a number, or does not compile where that is no number.
     pub(in crate::pipelines) fn kernel(number: &str, hash: u8) -> Kernel {
@@ -178,6 +178,7 @@ pub(super) mod tests {
                 "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
                  @compute @workgroup_size(1) fn main() {{ y[0] = {number}; }}"
             ),
+            origins: LineOrigins::default(),
             hash: KernelHash([hash; 16]),
             facts: Facts {
                 bindings: vec![y],

@@ -6,5 +6,6 @@ mod model;
 mod pipeline_cache;
 mod repack;
 mod sampling;
+mod sanitize;
 mod sparse;
 mod variants;

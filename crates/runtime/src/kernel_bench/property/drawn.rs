@@ -97,7 +97,7 @@ pub(super) fn draws(formats: BTreeSet<Format>) -> impl Strategy<Value = Draw> {
 }
 
 /// The op's instances where every size suits, in every format, for one token and for several.
-pub(super) fn where_all_suits(op: &str) -> Vec<Placed> {
+pub(in super::super) fn where_all_suits(op: &str) -> Vec<Placed> {
     let mut all = Vec::new();
     for format in Format::all() {
         for (tokens, segments, outputs) in [(1, 1, 1), (17, 2, 2)] {
@@ -114,7 +114,7 @@ pub(super) fn where_all_suits(op: &str) -> Vec<Placed> {
 
 /// A draw with the op instance that it means.
 #[derive(Clone, Debug)]
-pub(super) struct Placed {
+pub(in super::super) struct Placed {
     draw: Draw,
     pub(super) instance: Instance,
 }
@@ -138,8 +138,13 @@ impl Draw {
 
 impl Placed {
     /// The format of matrices that can have it.
-    pub(super) fn format(&self) -> Format {
+    pub(in super::super) fn format(&self) -> Format {
         self.draw.format
+    }
+
+    /// The op instance.
+    pub(in super::super) fn into_instance(self) -> Instance {
+        self.instance
     }
 
     /// As a file holds it, with the configuration that ran.

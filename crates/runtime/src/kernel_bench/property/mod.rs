@@ -9,12 +9,15 @@ pub use drawn::DrawnCase;
 
 use crate::kernel_bench::{Bench, Case, Expected, check, share};
 use crate::{Device, RuntimeError};
-use drawn::{Draw, Placed, draws, where_all_suits};
+pub(super) use drawn::where_all_suits;
+use drawn::{Draw, Placed, draws};
 use proptest::test_runner::{Config as Runs, RngSeed, TestCaseError, TestError, TestRunner};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use wgoose_kernels::{Catalogue, Config, Feature, Instance, Kernel, KernelError, Packed, PlanError, Refusal, Variant};
+use wgoose_kernels::{
+    Catalogue, Config, Feature, Instance, Kernel, KernelError, Limits, Packed, PlanError, Refusal, Variant,
+};
 
 /// Draws that may be refused for each case that runs.
 const REFUSED_PER_CASE: u32 = 20;
@@ -265,27 +268,33 @@ fn made(device: &Device, op: &str, variant: &Variant, placed: &Placed, configs: 
 fn packed(device: &Device, variant: &Variant, made: &Made) -> Result<Option<Made>, RuntimeError> {
     let config = variant.config(&made.case.config);
     let config = config.map_err(|error| PlanError::Config { key: "the case".to_owned(), error: Box::new(error) })?;
-    let can = |packed: Packed| {
-        let instance = Instance { packed, ..made.instance.clone() };
-        let takes_x = instance.inputs.iter().any(|i| i.name == "x") || !packed.x;
-        let has_state = instance.op.updates_wkv() || !packed.state;
-        takes_x && has_state && variant.is_legal(&instance, &config, device.limits()).is_ok()
-    };
-    let none = Packed::default();
-    let (x, y) = (can(Packed { x: true, ..none }), can(Packed { y: true, ..none }));
-    let packed = Packed { x, y, state: can(Packed { state: true, ..none }) };
-    if packed == none {
+    let packed = packable(variant, &made.instance, &config, device.limits());
+    if packed == Packed::default() {
         return Ok(None);
     }
     let instance = Instance { packed, ..made.instance.clone() };
     match Kernel::new(variant, &instance, &config, device.limits()) {
         Ok(kernel) => {
-            let case = DrawnCase { x_packed: x, y_packed: y, state_packed: packed.state, ..made.case.clone() };
+            let Packed { x, y, state } = packed;
+            let case = DrawnCase { x_packed: x, y_packed: y, state_packed: state, ..made.case.clone() };
             Ok(Some(Made { case, instance, kernel }))
         }
         Err(KernelError::Refused(_)) => Ok(None),
         Err(KernelError::Text(error)) => Err(PlanError::from(error).into()),
     }
+}
+
+/// What of an instance the kernel of a configuration can take packed.
+pub(super) fn packable(variant: &Variant, instance: &Instance, config: &Config, limits: &Limits) -> Packed {
+    let can = |packed: Packed| {
+        let instance = Instance { packed, ..instance.clone() };
+        let takes_x = instance.inputs.iter().any(|i| i.name == "x") || !packed.x;
+        let has_state = instance.op.updates_wkv() || !packed.state;
+        takes_x && has_state && variant.is_legal(&instance, config, limits).is_ok()
+    };
+    let none = Packed::default();
+    let (x, y) = (can(Packed { x: true, ..none }), can(Packed { y: true, ..none }));
+    Packed { x, y, state: can(Packed { state: true, ..none }) }
 }
 
 /// The largest error of a kernel as a share of what is allowed, and what is wrong.
