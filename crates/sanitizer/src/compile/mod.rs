@@ -40,6 +40,9 @@ enum Value {
     Pointer(Pointer),
 }
 
+/// A function, and of each pointer that it is called with what is behind it and whether it goes through an alias.
+type Instantiation = (Handle<Function>, Vec<(Root, bool)>);
+
 /// The module that is compiled, and the program so far.
 struct Compiler<'m> {
     module: &'m Module,
@@ -50,7 +53,7 @@ struct Compiler<'m> {
     globals: Vec<Option<Pointer>>,
     literals: HashMap<u32, Register>,
     functions: Vec<Code>,
-    signatures: HashMap<(Handle<Function>, Vec<(Root, bool)>), Signature>,
+    signatures: HashMap<Instantiation, Signature>,
 }
 
 /// Compiles the first compute entry point for subgroups of that size. `aliases` are endings of names: a variable of the

@@ -70,7 +70,7 @@ impl Writers {
         let store = self.0.get(buffer)?;
         let mark = store.cells.get(byte / store.granule)?.write;
         let kind = crate::report::AccessKind::Write;
-        mark.is_there().then(|| findings::Site { op: mark.op & !store::Mark::ATOMIC, who: mark.who, kind })
+        mark.is_there().then_some(findings::Site { op: mark.op & !store::Mark::ATOMIC, who: mark.who, kind })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Fused steps without a device: their text is `golden/*.txt`, which `cargo xtask bless` writes anew.
 
+mod sanitized;
+
 use super::{FuseError, Unfused, fuse};
 use crate::residency::{Group, Need, Placed, WeightLayout, route, shards_of};
 use crate::schedule::{Choose, Memory, Places, Recording, StateLayout, Tensors, record};
