@@ -104,6 +104,25 @@ fn a_new_file_is_listed_tested_timed_and_swept() {
 }
 
 #[test]
+fn the_sanitizer_names_the_lines_of_a_race_and_fails() {
+    let folder = folder(PAIRS);
+    let line = "dev kernel embed/pairs --kernels mine --sanitize";
+    let clean = printed(folder.path(), words(line));
+    assert!(clean.contains("  clean: "), "{clean}");
+    let store = "y[i + 1u] = table_value(at + 1u);";
+    write(folder.path(), &PAIRS.replace(store, "y[(i + 2u) % (params.rows * M)] = table_value(at + 1u);"));
+    let output = wgoose(folder.path(), words(line));
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(stderr(&output).contains("the sanitizer found faults: embed/pairs"), "{}", stderr(&output));
+    let at = |code: &str| 1 + PAIRS.lines().position(|line| line.contains(code)).unwrap();
+    let race = told.split("  race on y (").nth(1).unwrap();
+    for code in ["y[i] = ", store] {
+        assert!(race.contains(&format!("ops/embed/pairs.wgsl:{}: write", at(code))), "{told}");
+    }
+}
+
+#[test]
 fn a_wrong_kernel_is_shrunk_saved_and_run_again() {
     let wrong = PAIRS.replace("table_value(at + 1u)", "table_value(at)");
     let folder = folder(&wrong);

@@ -1,5 +1,7 @@
 //! Small shaders, right and wrong.
 
+#![allow(clippy::unwrap_used)] // helpers of tests are tests
+
 mod findings;
 mod mutations;
 mod refusals;

@@ -46,6 +46,14 @@ pub(crate) struct Args {
     /// Run again whenever a file in the --kernels folder changes.
     #[arg(long, requires_all = ["folder", "target"])]
     pub(super) watch: bool,
+    /// Run on the CPU under the sanitizer instead of testing and timing, at every choice of every tunable, forwards and
+    /// backwards: races, indices out of bounds, unwritten reads, divergence, results that depend on the order. Needs no
+    /// device. A finding that no comment in the kernel allows is an error.
+    #[arg(long, requires = "target", conflicts_with_all = ["case", "seen"])]
+    pub(super) sanitize: bool,
+    /// Subgroup size under the sanitizer: 4, 8, 16, 32 or 64.
+    #[arg(long, value_name = "N", default_value_t = 32, requires = "sanitize", value_parser = subgroup_size)]
+    pub(super) subgroup_size: u32,
     /// Write what was seen into each timed file of the --kernels folder, as a line `// seen:`: the variant's share of
     /// the
     /// memory roofline at the op instance that moves most bytes, with the fewest of --tokens. Needs the roofline that
@@ -59,6 +67,11 @@ pub(crate) struct Args {
     pub(super) kernels: KernelOptions,
     #[command(flatten)]
     pub(super) cache: CacheOptions,
+}
+
+fn subgroup_size(text: &str) -> Result<u32, String> {
+    let size = text.parse().ok().filter(|size| [4, 8, 16, 32, 64].contains(size));
+    size.ok_or_else(|| "a subgroup has 4, 8, 16, 32 or 64 threads".to_owned())
 }
 
 /// An op, and one of its variants if only that is meant.

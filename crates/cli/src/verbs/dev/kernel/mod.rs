@@ -1,7 +1,9 @@
-//! `wgoose dev kernel`: lists variants, tests them, times them, and does so again when a file changes.
+//! `wgoose dev kernel`: lists variants, tests them, times them or runs them under the sanitizer, and does so again when a
+//! file changes.
 
 mod args;
 mod list;
+mod sanitize;
 mod seen;
 mod test;
 mod timing;
@@ -22,11 +24,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     watch::watch(folder, || once(args, &args.kernels.anew()))
 }
 
-/// Lists, runs a saved case, or tests and times.
+/// Lists, sanitizes, runs a saved case, or tests and times.
 fn once(args: &Args, kernels: &KernelOptions) -> Result<(), Failure> {
     let catalogue = kernels.catalogue()?;
     if args.target.is_none() && args.case.is_none() {
         return list::list(&catalogue);
+    }
+    if let Some(target) = args.target.as_ref().filter(|_| args.sanitize) {
+        return sanitize::all(args, target, &target.variants(&catalogue)?);
     }
     let (adapter, cache) = (args.device.clone(), args.cache.folder());
     let device = open_measured(&DeviceOptions { adapter, cache, ..DeviceOptions::default() })?;
