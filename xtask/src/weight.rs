@@ -6,10 +6,10 @@ use std::fs;
 use std::path::Path;
 
 /// Limit of all files, in bytes.
-const ALL: u64 = 25_000_000;
+const ALL: u64 = 25 << 20;
 
 /// Limit of a file, in bytes. The demo's model may be larger.
-const ONE: u64 = 3_000_000;
+const ONE: u64 = 3 << 20;
 
 /// Records that stay as they are, because a program appends to them or draws them. Others are compressed.
 const PLAIN: [&str; 2] = ["experiments/demo-model/curve.jsonl", "optimization_plan/benchmarks.jsonl"];
@@ -65,7 +65,7 @@ fn total(files: &[Tracked]) -> u64 {
 }
 
 fn shown(bytes: u64) -> String {
-    format!("{:.2} MB", bytes as f64 / 1e6)
+    format!("{:.2} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
 #[cfg(test)]
@@ -83,10 +83,10 @@ mod tests {
 
     #[test]
     fn oversized_files_are_named() {
-        assert_eq!(of(&[("a.rs", ONE + 1)]), ["a.rs has 3.00 MB: a file has at most 3.00 MB"]);
+        assert_eq!(of(&[("a.rs", ONE + 1)]), ["a.rs has 3.00 MiB: a file has at most 3.00 MiB"]);
         let [all] = &of(&[("a.rs", 2), ("b.rs", ONE), (TRAINED, ALL - ONE - 1)])[..] else { panic!("no fault") };
         let largest =
-            "all files have 25.00 MB, at most 25.00 MB are allowed; the largest:\n    21999999 assets/demo.gguf\n";
+            "all files have 25.00 MiB, at most 25.00 MiB are allowed; the largest:\n    23068671 assets/demo.gguf\n";
         assert!(all.starts_with(largest) && all.ends_with("\n           2 a.rs"), "{all}");
     }
 
