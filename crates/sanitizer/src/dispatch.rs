@@ -1,4 +1,4 @@
-//! What is run: workgroups, buffers, and the order in which invocations take turns.
+//! A dispatch: workgroups, buffers, and the order in which invocations take turns.
 
 use std::collections::BTreeMap;
 

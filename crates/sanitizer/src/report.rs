@@ -1,4 +1,4 @@
-//! What was found.
+//! Findings: two accesses, or one, and the fault that they are.
 
 use crate::dispatch::Buffer;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What workgroups know of one another: for each workgroup the last epoch whose storage accesses are ordered before.
+//! Clocks of workgroups: for each of the others the last epoch whose storage accesses are ordered before.
 //!
 //! WGSL's atomic operations are relaxed: they order nothing by themselves. A storage barrier is a fence of the whole
 //! workgroup on the scope of the device. Accesses before a storage barrier of one workgroup are thus ordered before those

@@ -1,4 +1,4 @@
-//! What a subgroup does together.
+//! Subgroup operations: invocations meet, and each gets its result.
 
 use super::Machine;
 use super::findings::{Site, Who};

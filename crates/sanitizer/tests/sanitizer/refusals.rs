@@ -1,4 +1,4 @@
-//! What cannot be run is refused with a place.
+//! Refusals name the place of each thing that cannot be run.
 
 use wgoose_sanitizer::{Buffer, Dispatch, SanitizerError, Shader};
 

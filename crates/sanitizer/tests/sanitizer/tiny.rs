@@ -1,4 +1,4 @@
-//! What the shaders here have in common: three buffers and a workgroup of 64.
+//! The shaders here have three buffers and a workgroup of 64.
 
 use wgoose_sanitizer::{Buffer, Dispatch, Finding, FindingKind, Order, Report, Shader};
 

@@ -1,4 +1,4 @@
-//! What is computed: f16, integer dot products, subgroups, matrices, pointers, control flow.
+//! Values that shaders compute: f16, integer dot products, subgroups, matrices, pointers, control flow.
 
 use crate::tiny::{check, shader, words};
 use wgoose_sanitizer::{Buffer, Dispatch, FindingKind, Order, Shader};

@@ -1,5 +1,5 @@
 //! Kernels under the sanitizer: each runs on the CPU with the operands of a random case, in several orders, without a
-//! device. What it finds has the file and the line that a kernel's author wrote.
+//! device. A finding has the file and the line that a kernel's author wrote.
 
 mod cases;
 mod operands;

@@ -1,4 +1,4 @@
-//! What a kernel binds in a case, as bytes.
+//! Bindings of a kernel in a case, as bytes.
 
 use crate::kernel_bench::Case;
 use crate::kernel_bench::case::Data;
