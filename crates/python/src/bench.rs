@@ -8,11 +8,12 @@ use crate::load::{Adapter, Bytes, Options};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use wgoose_bench::{Load, Subject, measure};
+use wgoose_measure::timer::AtLeast;
 use wgoose_session::Backend;
 
 /// Measures a model as `wgoose bench` does: loading, the first token, reading a prompt, writing greedily; medians of so
-/// many runs, with the samples. The answers must pass the quality gate, whose reference runs on the CPU once and is
-/// then kept in the folder `cache`.
+/// many samples, which are returned too. The answers must pass the quality gate, whose reference runs on the CPU once
+/// and is then kept in the folder `cache`.
 ///
 /// listen: called with a line of text for whatever comes next; what it raises, and KeyboardInterrupt, end the
 /// measurement after the run at hand.
@@ -48,7 +49,7 @@ pub(crate) fn bench(
         prefill_tokens: prefill_tokens as usize,
         decode_tokens: decode_tokens as usize,
         sequences: sequences as usize,
-        runs: runs as usize,
+        at_least: AtLeast { runs: runs as usize, ms: 0.0 },
     };
     let record = outside(py, move || {
         let interrupt = Interrupt::default();

@@ -410,7 +410,7 @@ def tune(
     out: the plan's file; None files it where `Model.load` finds it. budget: seconds to spend, roughly. ledger: where
     measurements are kept, by default beside the plan; an interrupted run goes on where it was. exhaustive: try every
     legal configuration. only: what to decide, of layouts, fusions, state, chunk and kernels; None for all. chunks:
-    chunks to compare. sequences: tune also for batched decode of so many. allow_int8: try also kernels that round to
+    prefill chunks to compare. sequences: tune also for batched decode of so many. allow_int8: try also kernels that round to
     int8, with a quality gate of their own. fresh: search as if no plan were in use; otherwise the one that `Model.load`
     finds stays unless another is better. seeds: a file of configurations that enter the race, as `wgoose tune --seeds`
     takes it. in_process: run trials in this process, which a kernel that hangs or crashes takes with it; by default they
@@ -436,7 +436,7 @@ def bench(
     listen: Callable[[str], object] | None = None,
 ) -> BenchReport:
     """Measures a model as `wgoose bench` does: loading, the first token, reading a prompt, writing greedily; medians of so
-    many runs, with the samples. The answers must pass the quality gate, whose reference runs on the CPU once and is
+    many samples, which are returned too. The answers must pass the quality gate, whose reference runs on the CPU once and is
     then kept in the folder `cache`.
 
     listen: called with a line of text for whatever comes next; what it raises, and KeyboardInterrupt, end the
