@@ -20,8 +20,8 @@
 //! # Ok::<(), wgoose_sanitizer::SanitizerError>(())
 //! ```
 //!
-//! In reading order: `program` is what a shader becomes, `compile` makes it of naga's IR, `run` executes it (`watch` and
-//! `clock` are happens-before), `orders` runs it in several orders, `mutation` takes things away from it.
+//! In reading order: `program` is what a shader becomes, `compile` makes it of naga's IR, `run` executes it (`watch`
+//! and `clock` are happens-before), `orders` runs it in several orders, `mutation` takes things away from it.
 
 #![deny(missing_docs)]
 

@@ -1,7 +1,8 @@
 //! A shader as a flat program over a register file.
 //!
-//! Every function has a static frame, as WGSL has no recursion. An invocation is then a program counter, registers and a
-//! stack of return addresses, and can be parked anywhere: at a barrier, at a subgroup operation, in a loop that waits.
+//! Every function has a static frame, as WGSL has no recursion. An invocation is then a program counter, registers and
+//! a stack of return addresses, and can be parked anywhere: at a barrier, at a subgroup operation, in a loop that
+//! waits.
 
 mod collective;
 

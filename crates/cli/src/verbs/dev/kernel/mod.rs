@@ -1,5 +1,5 @@
-//! `wgoose dev kernel`: lists variants, tests them, times them or runs them under the sanitizer, and does so again when a
-//! file changes.
+//! `wgoose dev kernel`: lists variants, tests them, times them or runs them under the sanitizer, and does so again
+//! when a file changes.
 
 mod args;
 mod list;
