@@ -40,8 +40,8 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Steps of a sample where one takes so many nanoseconds: tokens to write where each sequence reads one at a time,
-    /// else how often prompts are read.
+    /// Steps of a sample, where a step takes `ns` nanoseconds: tokens to write if `tokens`, what each sequence reads in
+    /// a pass, is 1, else passes of prefill.
     pub fn steps(self, tokens: u32, ns: f64) -> u32 {
         // What a sample should take, in nanoseconds, and the fewest and most steps.
         let (sample_ns, fewest, most) = match (tokens, self) {
@@ -54,7 +54,7 @@ impl Purpose {
         ((sample_ns / ns.max(1.0)).ceil() as u32).clamp(fewest, most)
     }
 
-    /// Parts of a sample of so many steps.
+    /// Parts of a sample of `steps` steps.
     pub fn parts(self, tokens: u32, steps: u32) -> u32 {
         match (tokens, self) {
             // A step that takes so long that few make a sample is a part.
@@ -121,9 +121,9 @@ pub fn warm_up<E>(purpose: Purpose, sample: &mut dyn FnMut(usize) -> Result<(f64
 /// How many samples are taken of what is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AtLeast {
-    /// So many.
+    /// Samples.
     pub runs: usize,
-    /// And so many that their parts take so many milliseconds, 256 at most.
+    /// Milliseconds that all of them take together; 256 samples at most are taken for it.
     pub ms: f64,
 }
 

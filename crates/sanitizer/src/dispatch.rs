@@ -16,7 +16,7 @@ impl Buffer {
         Buffer { bytes: bytes.into(), written: None }
     }
 
-    /// A buffer of so many bytes that nobody has written: a read of them is a finding.
+    /// A buffer of bytes that nobody has written: a read of them is a finding.
     pub fn unwritten(len: usize) -> Self {
         Buffer { bytes: vec![0xff; len], written: Some(vec![false; len]) }
     }
@@ -119,7 +119,7 @@ impl Dispatch {
         Dispatch { order, ..self }
     }
 
-    /// The same with so many workgroups on the device at once.
+    /// The same with this number of workgroups on the device at once.
     #[must_use]
     pub fn with_resident(self, resident: u32) -> Self {
         Dispatch { resident, ..self }

@@ -27,7 +27,7 @@ pub struct Jobs {
     pub decodes: Vec<usize>,
     /// By how many tokens these are continued.
     pub decode_tokens: usize,
-    /// How many samples of each there are, after a warm-up of its own: what disturbs short ones goes on for hundreds.
+    /// How many samples of each there are, after a warm-up of its own: disturbances last for hundreds of short ones.
     pub at_least: AtLeast,
 }
 
@@ -217,7 +217,7 @@ struct Turn {
     decode_ms: f64,
 }
 
-/// Reads a prompt a sequence, after that state or none, and continues each by so many tokens.
+/// Reads a prompt for each sequence, after that state or none, and continues each by `tokens` tokens.
 fn turn(
     engine: &mut Engine,
     prompts: &[Vec<u32>],

@@ -98,7 +98,7 @@ pub enum Job {
     Prompt(usize),
     /// So many prompts of so many tokens in one call, until the last logits of each are there.
     Packed(usize, usize),
-    /// So many sequences that write so many tokens each, greedily, together.
+    /// Sequences that decode together, greedily, and the tokens that each writes.
     Decode(usize, usize),
     /// A fresh process until the logits of a first prompt; `kept`: with compiled kernels from before.
     Cold {

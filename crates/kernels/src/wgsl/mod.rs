@@ -138,7 +138,8 @@ pub struct LineOrigins {
 }
 
 impl LineOrigins {
-    /// Of a line of the text, counted from 1: the file, a path below `kernels-wgsl/` without `.wgsl`, and the line there.
+    /// Of a line of the text, counted from 1: the file, a path below `kernels-wgsl/` without `.wgsl`, and the line
+    /// there.
     pub fn of(&self, line: u32) -> Option<(&str, u32)> {
         let (file, line) = *self.lines.get((line as usize).checked_sub(1)?)?;
         Some((self.files.get(file as usize)?, line))

@@ -14,7 +14,7 @@ use wgoose_runtime::{
     Continuation, DecodeReport, Engine, IN_FLIGHT, Outputs, RuntimeError, Sampling, Sequence, Start, StateData,
 };
 
-/// Prompts of so many tokens, a different one for each sequence.
+/// Prompts of `tokens` tokens each, a different one for each sequence: `[sequences][tokens]`.
 pub fn prompts(sequences: usize, tokens: usize, vocab: u32) -> Vec<Vec<u32>> {
     let token = |slot: u64, t: u64| ((t * 7919 + 13 + slot * 31) % u64::from(vocab)) as u32;
     (0..sequences as u64).map(|slot| (0..tokens as u64).map(|t| token(slot, t)).collect()).collect()
@@ -23,7 +23,7 @@ pub fn prompts(sequences: usize, tokens: usize, vocab: u32) -> Vec<Vec<u32>> {
 /// Gives the first sequences this state, or the empty one, and waits until the device has it.
 ///
 /// # Errors
-/// There are not so many sequences, the state is not the model's, or the device fails.
+/// The engine has fewer sequences, the state is not the model's, or the device fails.
 pub fn settle(engine: &mut Engine, sequences: usize, state: Option<&StateData>) -> Result<(), RuntimeError> {
     match state {
         None => engine.reset(0..sequences)?,
@@ -113,7 +113,7 @@ pub fn write(
     Ok(Written { ns, first_ns: first_ns.unwrap_or(ns), report })
 }
 
-/// Sequences that write so many tokens after empty states, each after one that it reads: a run of decode.
+/// Sequences that write `tokens` tokens each after empty states and one token that they read: a run of decode.
 ///
 /// # Errors
 /// As for [`write`].

@@ -16,7 +16,7 @@ pub struct Warmup {
 pub struct WarmupRule {
     /// Samples within this share of the first of their level stay on it.
     pub tolerance: f64,
-    /// A level is a plateau once so many samples have stayed on it.
+    /// A level is a plateau once this number of samples have stayed on it.
     pub patience: usize,
     /// Or once one has, and the level took so much work, in nanoseconds.
     pub plateau_ns: f64,
@@ -24,7 +24,7 @@ pub struct WarmupRule {
     pub least_ns: f64,
     /// Work after which the search for a plateau is given up, in nanoseconds.
     pub most_ns: f64,
-    /// So many samples give it up too, once the least work is done.
+    /// Samples that give it up too, once the least work is done.
     pub most: usize,
 }
 

@@ -1,8 +1,9 @@
-//! Ledgers, statistics and the quality gate.
+//! Ledgers, statistics, the engine driver and the quality gate.
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
 mod aa_rate;
+mod driver;
 mod extended;
 mod ledger;
 mod quality;

@@ -1,9 +1,9 @@
 //! Clocks of workgroups: for each of the others the last epoch whose storage accesses are ordered before.
 //!
 //! WGSL's atomic operations are relaxed: they order nothing by themselves. A storage barrier is a fence of the whole
-//! workgroup on the scope of the device. Accesses before a storage barrier of one workgroup are thus ordered before those
-//! behind a storage barrier of another, if an atomic operation behind the first has been seen by one before the second.
-//! Memory that is declared `@coherent` needs no second fence: any barrier behind what was seen will do.
+//! workgroup on the scope of the device. Accesses before a storage barrier of one workgroup are thus ordered before
+//! those behind a storage barrier of another, if an atomic operation behind the first has been seen by one before the
+//! second. Memory that is declared `@coherent` needs no second fence: any barrier behind what was seen will do.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;

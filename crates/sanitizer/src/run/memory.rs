@@ -24,7 +24,7 @@ pub(super) struct AccessBy {
 }
 
 impl Machine<'_> {
-    /// Whether so many bytes are there; says so if they are not.
+    /// Whether all the bytes are there; reports it if they are not.
     fn is_inside(&mut self, by: AccessBy, at: u32, len: usize, kind: AccessKind) -> bool {
         if at >= NOWHERE {
             return false;

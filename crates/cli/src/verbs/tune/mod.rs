@@ -49,8 +49,8 @@ pub(crate) struct Args {
     /// Total time in seconds, instead of the effort's. The reference is computed in any case, and cached.
     #[arg(long, value_name = "SECONDS")]
     budget: Option<u64>,
-    /// Parts of the plan to search: layouts, fusions, state, chunk, kernels. Default: all. Other parts stay as in the default
-    /// plan.
+    /// Parts of the plan to search: layouts, fusions, state, chunk, kernels. Default: all. Other parts stay as in the
+    /// default plan.
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
     only: Vec<Part>,
     /// Prefill chunks to compare; default 16,32,64,128 on a CPU device, else 64,256,1024,2048,4096.

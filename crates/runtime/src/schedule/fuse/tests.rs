@@ -84,6 +84,12 @@ impl World {
         World { shape, batch: ONE, format, limits, state: StateFormat::F32, fusions, hand_over: HandOver::Barrier }
     }
 
+    /// The same with norms in products.
+    fn with_norms(mut self) -> Self {
+        self.fusions.extend([Fusion::NormProject, Fusion::NormMatmul]);
+        self
+    }
+
     fn format_of(&self, weight: Weight) -> Format {
         match weight.class() {
             WeightClass::Matrix => self.format,
@@ -203,23 +209,7 @@ fn megakernels_match_their_golden_text() {
             },
         ),
         // Norms in products: every workgroup reads a state that a later stage overwrites.
-        (
-            "announced-norms",
-            World {
-                hand_over: HandOver::Announced,
-                fusions: vec![
-                    Fusion::NormShift,
-                    Fusion::LoraGroup,
-                    Fusion::Project,
-                    Fusion::TimeMixCore,
-                    Fusion::MatmulActivation,
-                    Fusion::MatmulResidual,
-                    Fusion::NormProject,
-                    Fusion::NormMatmul,
-                ],
-                ..World::new(4, 256, Format::F16)
-            },
-        ),
+        ("announced-norms", World { hand_over: HandOver::Announced, ..World::new(4, 256, Format::F16).with_norms() }),
         // No kernel of lora_down is as wide as the others: it cuts every layer in two.
         (
             "cut-by-lora-down",

@@ -5,8 +5,10 @@ use super::{ONE, Step, World};
 use crate::kernel_bench::sanitize::{SanitizeOptions, findings, shader};
 use crate::schedule::fuse::fuse;
 use crate::schedule::{Bound, BufferId, Memory, Recording, Table};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::BTreeMap;
-use wgoose_graph::{BatchShape, Format, Fusion};
+use wgoose_graph::{BatchShape, Format};
 use wgoose_kernels::{Catalogue, HandOver, Segment};
 use wgoose_loader::blocks;
 use wgoose_sanitizer::{Buffer, BufferRange, Dispatch};
@@ -14,20 +16,10 @@ use wgoose_sanitizer::{Buffer, BufferRange, Dispatch};
 /// Workgroups of a megakernel here.
 const WORKGROUPS: u32 = 3;
 
-/// Numbers of a weight, the same for the same seed.
+/// Numbers of a weight, from -0.2 to 0.2, the same for the same seed.
 fn weights(len: usize, seed: u64) -> Vec<f32> {
-    let mut numbers = random(seed);
-    (0..len).map(|_| numbers() * 0.4 - 0.2).collect()
-}
-
-/// Numbers from 0 to 1.
-fn random(seed: u64) -> impl FnMut() -> f32 {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (mixed >> 40) as f32 / (1u64 << 24) as f32
-    }
+    let mut rng = SplitMix64::seed_from_u64(seed);
+    (0..len).map(|_| (rng.next_u64() >> 40) as f32 / (1u64 << 24) as f32 * 0.4 - 0.2).collect()
 }
 
 /// The buffers of a step before it runs: what a step writes nobody has written.
@@ -105,21 +97,11 @@ fn run(recording: &Recording, memory: &Memory, mut buffers: BTreeMap<BufferId, B
 
 #[test]
 fn steps_of_a_tiny_model_are_clean_and_megakernels_equal_their_chain() {
-    let norms = vec![
-        Fusion::NormShift,
-        Fusion::LoraGroup,
-        Fusion::Project,
-        Fusion::TimeMixCore,
-        Fusion::MatmulActivation,
-        Fusion::MatmulResidual,
-        Fusion::NormProject,
-        Fusion::NormMatmul,
-    ];
     let announced = HandOver::Announced;
     let worlds = [
         ("barriers", World::new(2, 256, Format::F16)),
         ("flags", World { hand_over: announced, ..World::new(2, 256, Format::F16) }),
-        ("flags and norms", World { hand_over: announced, fusions: norms, ..World::new(2, 256, Format::F16) }),
+        ("flags and norms", World { hand_over: announced, ..World::new(2, 256, Format::F16).with_norms() }),
         (
             "two sequences",
             World { batch: BatchShape { tokens: 2, segments: 2, ..ONE }, ..World::new(2, 256, Format::F16) },
