@@ -1,7 +1,7 @@
 //! An engine that reads and writes, always from the same beginning, and the time that this takes.
 //!
 //! Every speed that wgoose prints comes from here: `bench`, `tune`, `compare`, `experiment` and `dev profile` call
-//! [`read`] and [`write`], and [`timer`](crate::timer) says how often.
+//! [`read`] and [`write()`], and [`timer`](crate::timer) says how often.
 
 mod drive;
 
@@ -116,7 +116,7 @@ pub fn write(
 /// Sequences that write `tokens` tokens each after empty states and one token that they read: a run of decode.
 ///
 /// # Errors
-/// As for [`write`].
+/// As for [`write()`].
 pub fn decode(engine: &mut Engine, sequences: usize, tokens: u32) -> Result<Written, RuntimeError> {
     settle(engine, sequences, None)?;
     let start = prompts(sequences, 1, engine.shape().vocab).concat();
