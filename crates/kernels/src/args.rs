@@ -9,22 +9,30 @@ pub trait Matrix: Sync {
     fn rows(&self) -> usize;
     /// Number of columns.
     fn cols(&self) -> usize;
-    /// Rows after which they repeat: row `i` is row `i % distinct()`, so that what is computed of one serves the others.
-    fn distinct(&self) -> usize {
-        self.rows()
+    /// The rows whose products are wanted, in rising order; a reference marks the others' as [`UNKNOWN`].
+    fn wanted(&self) -> Vec<usize> {
+        (0..self.rows()).collect()
     }
     /// Writes row `i` to `out`, which has `cols` elements.
     fn row(&self, i: usize, out: &mut [f32]);
 }
 
-/// A row-major matrix in memory.
+/// What stands in y where a reference computes nothing because nobody asked for it: a kernel has a number there.
+pub const UNKNOWN: f32 = f32::from_bits(0x7fc0_1111);
+
+/// What stands in y before an op, and after it where the op writes nothing: a kernel leaves what was there.
+pub const UNWRITTEN: f32 = f32::from_bits(0x7fc0_2222);
+
+/// A row-major matrix in memory, or some rows of one.
 #[derive(Clone, Debug)]
 pub struct Dense {
     /// Number of rows.
     pub rows: usize,
     /// Number of columns.
     pub cols: usize,
-    /// Rows one after another, until they repeat.
+    /// The rows that are there, in rising order.
+    pub wanted: Vec<usize>,
+    /// These rows, one after another.
     pub data: Vec<f32>,
 }
 
@@ -37,13 +45,15 @@ impl Matrix for Dense {
         self.cols
     }
 
-    fn distinct(&self) -> usize {
-        self.data.len() / self.cols
+    fn wanted(&self) -> Vec<usize> {
+        self.wanted.clone()
     }
 
+    /// # Panics
+    /// If the row is not there.
     fn row(&self, i: usize, out: &mut [f32]) {
-        let i = i % self.distinct();
-        out.copy_from_slice(&self.data[i * self.cols..(i + 1) * self.cols]);
+        let Ok(at) = self.wanted.binary_search(&i) else { panic!("row {i} of a matrix is not at hand") };
+        out.copy_from_slice(&self.data[at * self.cols..][..self.cols]);
     }
 }
 

@@ -60,7 +60,7 @@ mod variant;
 mod wgsl;
 mod written_instance;
 
-pub use args::{Arg, Args, Dense, Matrix};
+pub use args::{Arg, Args, Dense, Matrix, UNKNOWN, UNWRITTEN};
 pub use bucket::bucket;
 pub use catalogue::{Catalogue, Differing, NoSuchVariant};
 pub use config::{Config, ConfigError, SpelledConfig};
@@ -70,7 +70,7 @@ pub use instance::{Instance, InstanceInput, Knows, Packed};
 pub use kernel::{Kernel, KernelHash, dispatch_size};
 pub use library::LibraryError;
 pub use limits::{Feature, Limits, UnknownFeature};
-pub use ops::OpKernels;
+pub use ops::{Domain, OpKernels};
 pub use params::Params;
 pub use plan::{DeviceFingerprint, Plan, PlanError};
 pub use precision::{Precision, UnknownPrecision};

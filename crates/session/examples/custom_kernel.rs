@@ -12,7 +12,7 @@ use wgoose_graph::{BatchShape, Op, rwkv7};
 use wgoose_kernels::{Catalogue, Instance, Kernel};
 use wgoose_loader::Model;
 use wgoose_runtime::Device;
-use wgoose_runtime::kernel_bench::{Bench, Case, Clock, Expected, check};
+use wgoose_runtime::kernel_bench::{Bench, Case, Clock, Expected, Numbers, check};
 
 /// Four elements a thread. Bindings are named as the op's operands; `kernels-wgsl/README.md` explains the comments.
 const VEC4: &str = "// idea: y = f(x), four elements per thread.
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let batch = BatchShape { tokens: 256, segments: 1, outputs: 1 };
     let instance = Instance::of(&graph, id, &batch, &|weight| model.tensor(weight).format());
 
-    let case = Case::random(&instance, 1);
+    let case = Case::random(&instance, Numbers::Even, 1);
     let expected = Expected::of(&case);
     for variant in catalogue.variants("activate") {
         for config in variant.configs() {

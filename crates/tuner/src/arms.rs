@@ -9,7 +9,7 @@ use wgoose_kernels::plan::TuningKey;
 use wgoose_measure::experiment::{Arm, ExperimentError, sites};
 use wgoose_measure::ledger::Ledger;
 use wgoose_measure::result_cache::ResultCache;
-use wgoose_measure::runner::KernelRunner;
+use wgoose_measure::runner::{KernelRunner, SWEEP_SEED};
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{InstanceGroup, Scope};
 use wgoose_runtime::CancelToken;
@@ -48,7 +48,7 @@ pub fn tune_arms(
     let open = open(arms, scenarios);
     let (Some(first), Some(arm)) = (open.first(), arms.first()) else { return Ok(()) };
     let catalogue = Arc::clone(&arm.catalogue);
-    let mut runner = KernelRunner::new(device, &catalogue, &first.site, Instant::now())?;
+    let mut runner = KernelRunner::new(device, &catalogue, &first.site, (Instant::now(), SWEEP_SEED))?;
     let mut cache = ResultCache::new(ledger, device.fingerprint().clone(), None, &mut runner);
     cache.heed(cancel);
     let total = open.iter().map(|open| open.site.bytes()).sum::<u64>().max(1) as f64;

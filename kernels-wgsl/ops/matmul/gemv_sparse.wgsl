@@ -37,7 +37,8 @@ var<workgroup> upper_sums: array<vec4<f32>, WG>;
 var<workgroup> lower_sums: array<vec4<f32>, WG>;
 
 fn is_nonzero(x: vec4<f32>) -> vec4<bool> {
-    return (x != vec4(0.0)) | vec4(SKIP == 0u);
+    // Not `x != 0`: what is no number is not left out.
+    return !(x == vec4(0.0)) | vec4(SKIP == 0u);
 }
 
 @compute @workgroup_size(WG)

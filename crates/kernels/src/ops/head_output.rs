@@ -3,7 +3,7 @@
 
 use super::maths::NORM;
 use super::wkv_heads::{make, values_and_keys};
-use super::{OpKernels, bonus, group_norm, mul};
+use super::{Domain, OpKernels, bonus, group_norm, mul};
 use crate::{Args, Instance};
 
 pub(super) static OP: OpKernels = OpKernels {
@@ -14,8 +14,8 @@ pub(super) static OP: OpKernels = OpKernels {
     // The norm, and the sum of the bonus.
     tolerance: |instance| 2.0 * NORM(instance),
     domain: |operand| match operand {
-        "a" | "gate" => (0.0, 1.0),
-        _ => (-1.0, 1.0),
+        "a" | "gate" => Domain::Within(0.0, 1.0),
+        _ => Domain::Activations(1.0),
     },
 };
 

@@ -1,7 +1,7 @@
 //! The first halves of the adapters, side by side: `[tanh(x_w w1^T), x_a a1^T, x_v v1^T, sigmoid(x_g g1^T)]`.
 
-use super::OpKernels;
-use super::maths::{activation, dot, sum_tolerance};
+use super::{Domain, OpKernels};
+use super::maths::{activation, dot, leave_out, sum_tolerance};
 use crate::{Args, Instance};
 use rayon::prelude::*;
 use wgoose_graph::Activation;
@@ -12,7 +12,7 @@ pub(super) static OP: OpKernels = OpKernels {
     reference,
     flops: |instance| 2 * u64::from(instance.rows) * u64::from(instance.k) * u64::from(instance.m),
     tolerance: |instance| sum_tolerance(instance.k),
-    domain: |operand| if operand == "x" { (-2.0, 2.0) } else { (-0.1, 0.1) },
+    domain: |operand| if operand == "x" { Domain::Activations(2.0) } else { Domain::Within(-0.1, 0.1) },
 };
 
 /// The adapters in the order of their hidden columns: matrix, plane of x, activation.
@@ -34,11 +34,12 @@ fn reference(instance: &Instance, args: &mut Args<'_>, y: &mut [f32]) {
             matrix.row(row, &mut weights);
             x[plane * rows * k..][..rows * k].chunks_exact(k).map(|x| dot(x, &weights)).collect()
         };
-        let columns: Vec<Vec<f64>> = (0..matrix.distinct()).into_par_iter().map(product).collect();
-        for (row, column) in columns.iter().cycle().take(matrix.rows()).enumerate() {
-            for (t, sum) in column.iter().enumerate() {
-                y[t * m + first + row] = activation(kind, *sum) as f32;
-            }
+        let wanted = matrix.wanted();
+        let columns: Vec<Vec<f64>> = wanted.par_iter().map(|row| product(*row)).collect();
+        for (t, y) in y.chunks_exact_mut(m).enumerate() {
+            let y = &mut y[first..][..matrix.rows()];
+            leave_out(y, &wanted);
+            wanted.iter().zip(&columns).for_each(|(row, column)| y[*row] = activation(kind, column[t]) as f32);
         }
         first += matrix.rows();
     }

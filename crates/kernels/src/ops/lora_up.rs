@@ -2,8 +2,8 @@
 //! columns of x: planes
 //! `decay(w0 + h w2^T)`, `sigmoid(a0 + h a2^T)`, `sigmoid(v0 + h v2^T)`, `h g2^T`.
 
-use super::OpKernels;
-use super::maths::{activation, dot, sum_tolerance};
+use super::{Domain, OpKernels};
+use super::maths::{activation, dot, leave_out, sum_tolerance};
 use crate::{Args, Instance};
 use rayon::prelude::*;
 use wgoose_graph::Activation;
@@ -16,7 +16,7 @@ pub(super) static OP: OpKernels = OpKernels {
         2 * u64::from(instance.rows) * u64::from(instance.ranks.iter().sum::<u32>()) * u64::from(instance.m)
     },
     tolerance: |instance| sum_tolerance(instance.ranks.iter().sum()),
-    domain: |operand| if operand == "x" { (-1.0, 1.0) } else { (-0.3, 0.3) },
+    domain: |operand| if operand == "x" { Domain::Within(-1.0, 1.0) } else { Domain::Within(-0.3, 0.3) },
 };
 
 /// The adapters in the order of the planes: matrix, bias, activation.
@@ -40,11 +40,13 @@ fn reference(instance: &Instance, args: &mut Args<'_>, y: &mut [f32]) {
             matrix.row(row, &mut weights);
             x.chunks_exact(k).map(|x| dot(&x[first..][..rank], &weights)).collect()
         };
-        let columns: Vec<Vec<f64>> = (0..matrix.distinct()).into_par_iter().map(product).collect();
+        let wanted = matrix.wanted();
+        let columns: Vec<Vec<f64>> = wanted.par_iter().map(|row| product(*row)).collect();
         let bias = bias.map(|name| args.floats(name));
         y[plane * rows * m..][..rows * m].par_chunks_mut(m).enumerate().for_each(|(t, y)| {
-            for (c, (out, column)) in y.iter_mut().zip(columns.iter().cycle()).enumerate() {
-                *out = activation(kind, bias.map_or(0.0, |bias| f64::from(bias[c])) + column[t]) as f32;
+            leave_out(y, &wanted);
+            for (c, column) in wanted.iter().zip(&columns) {
+                y[*c] = activation(kind, bias.map_or(0.0, |bias| f64::from(bias[*c])) + column[t]) as f32;
             }
         });
         first += rank;

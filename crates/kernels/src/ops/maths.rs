@@ -1,6 +1,7 @@
 //! Functions that the references share: activations, sums, moments; tolerances, and ranges to draw operands from.
 
-use crate::Instance;
+use super::Domain;
+use crate::{Instance, UNKNOWN};
 use multiversion::multiversion;
 use wgoose_graph::Activation;
 
@@ -16,8 +17,8 @@ pub(super) fn sum_tolerance(k: u32) -> f32 {
 }
 
 /// Normalised activations.
-pub(super) fn unit_domain(_: &str) -> (f32, f32) {
-    (-2.0, 2.0)
+pub(super) fn unit_domain(_: &str) -> Domain {
+    Domain::Activations(2.0)
 }
 
 /// The definition of [`Activation`].
@@ -49,6 +50,13 @@ pub(super) fn dot(a: &[f32], b: &[f32]) -> f64 {
     sums.iter().sum::<f64>() + tail
 }
 
+/// Marks what is not computed of a row of y: all but the columns wanted.
+pub(super) fn leave_out(y: &mut [f32], wanted: &[usize]) {
+    if wanted.len() < y.len() {
+        y.fill(UNKNOWN);
+    }
+}
+
 /// Mean and 1 / sqrt(variance + eps) of a row.
 pub(super) fn moments(row: &[f32], eps: f32) -> (f64, f64) {
     let n = row.len() as f64;
@@ -64,13 +72,13 @@ pub(super) fn normed_tolerance(instance: &Instance) -> f32 {
 }
 
 /// Domain of an op that norms its x itself.
-pub(super) fn normed_domain(operand: &str) -> (f32, f32) {
+pub(super) fn normed_domain(operand: &str) -> Domain {
     match operand {
-        "x" | "state" => (-2.0, 2.0),
-        "scale" => (0.5, 1.5),
-        "bias" => (-0.5, 0.5),
-        "mix" => (0.0, 1.0),
-        _ => (-0.1, 0.1),
+        "x" | "state" => Domain::Activations(2.0),
+        "scale" => Domain::Within(0.5, 1.5),
+        "bias" => Domain::Within(-0.5, 0.5),
+        "mix" => Domain::Within(0.0, 1.0),
+        _ => Domain::Within(-0.1, 0.1),
     }
 }
 

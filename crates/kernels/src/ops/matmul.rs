@@ -1,7 +1,7 @@
 //! `y = f(x w^T)`, and `y = y + x w^T` in place.
 
-use super::OpKernels;
-use super::maths::{activation, dot, sum_tolerance};
+use super::{Domain, OpKernels};
+use super::maths::{activation, dot, leave_out, sum_tolerance};
 use crate::{Args, Instance};
 use rayon::prelude::*;
 use wgoose_graph::{Activation, Op};
@@ -16,7 +16,7 @@ pub(super) static OP: OpKernels = OpKernels {
         Op::Matmul { activation: Activation::ReluSquared } => 2.0 * sum_tolerance(instance.k),
         _ => sum_tolerance(instance.k),
     },
-    domain: |operand| if operand == "w" { (-0.1, 0.1) } else { (-2.0, 2.0) },
+    domain: |operand| if operand == "w" { Domain::Within(-0.1, 0.1) } else { Domain::Activations(2.0) },
 };
 
 pub(super) static OP_ADD: OpKernels = OpKernels { name: "matmul_add", ..OP };
@@ -35,11 +35,15 @@ fn reference(instance: &Instance, args: &mut Args<'_>, y: &mut [f32]) {
         w.row(row, &mut weights);
         x.chunks_exact(k).map(|x| dot(x, &weights)).collect()
     };
-    let columns: Vec<Vec<f64>> = (0..w.distinct()).into_par_iter().map(product).collect();
+    let wanted = w.wanted();
+    let columns: Vec<Vec<f64>> = wanted.par_iter().map(|row| product(*row)).collect();
     y.par_chunks_mut(m).enumerate().for_each(|(t, y)| {
-        for (out, column) in y[first..][..w.rows()].iter_mut().zip(columns.iter().cycle()) {
+        let y = &mut y[first..][..w.rows()];
+        let made: Vec<f32> = wanted.iter().zip(&columns).map(|(row, column)| {
             let sum = column[t];
-            *out = if add { f64::from(*out) + sum } else { activation(kind, sum) } as f32;
-        }
+            (if add { f64::from(y[*row]) + sum } else { activation(kind, sum) }) as f32
+        }).collect();
+        leave_out(y, &wanted);
+        wanted.iter().zip(made).for_each(|(row, made)| y[*row] = made);
     });
 }

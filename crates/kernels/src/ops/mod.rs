@@ -50,8 +50,27 @@ pub struct OpKernels {
     pub flops: fn(&Instance) -> u64,
     /// Largest error of a variant, relative to the root mean square of the reference's output.
     pub tolerance: fn(&Instance) -> f32,
-    /// Range in which an operand's values lie in a model; random tests draw from it.
-    pub domain: fn(&str) -> (f32, f32),
+    /// Where an operand's values lie in a model; random tests draw from it.
+    pub domain: fn(&str) -> Domain,
+}
+
+/// Where an operand's values lie in a model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Domain {
+    /// Evenly within so far of 0, and in a trained model far beyond in a few channels: what no sigmoid or norm bounds.
+    Activations(f32),
+    /// Between these two, always.
+    Within(f32, f32),
+}
+
+impl Domain {
+    /// The range in which most values lie.
+    pub fn range(self) -> (f32, f32) {
+        match self {
+            Domain::Activations(far) => (-far, far),
+            Domain::Within(low, high) => (low, high),
+        }
+    }
 }
 
 /// Every op.

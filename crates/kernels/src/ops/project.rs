@@ -2,7 +2,7 @@
 //! first columns of the fourth, zeros behind it.
 
 use super::maths::sum_tolerance;
-use super::{OpKernels, lora_down, matmul};
+use super::{Domain, OpKernels, lora_down, matmul};
 use crate::{Arg, Args, Instance};
 use wgoose_graph::{Activation, Op};
 
@@ -15,7 +15,7 @@ pub(super) static OP: OpKernels = OpKernels {
         2 * u64::from(instance.rows) * u64::from(instance.k) * u64::from(rows)
     },
     tolerance: |instance| sum_tolerance(instance.k),
-    domain: |operand| if operand == "x" { (-2.0, 2.0) } else { (-0.1, 0.1) },
+    domain: |operand| if operand == "x" { Domain::Activations(2.0) } else { Domain::Within(-0.1, 0.1) },
 };
 
 /// The matrices in the order of their planes, and the plane of x that each reads.

@@ -2,7 +2,7 @@
 //! recurrence, group norm, bonus, gate. Its definition is that of `wkv_heads` and of `head_output`, one after the other.
 
 use super::maths::NORM;
-use super::{OpKernels, head_output, wkv, wkv_heads};
+use super::{Domain, OpKernels, head_output, wkv, wkv_heads};
 use crate::{Arg, Args, Instance};
 
 pub(super) static OP: OpKernels = OpKernels {
@@ -15,8 +15,8 @@ pub(super) static OP: OpKernels = OpKernels {
     tolerance: |instance| (wkv::OP.tolerance)(instance) + 2.0 * NORM(instance),
     domain: |operand| match operand {
         "decay" | "a" => (wkv::OP.domain)(operand),
-        "gate" => (0.0, 1.0),
-        _ => (-1.0, 1.0),
+        "gate" => Domain::Within(0.0, 1.0),
+        _ => Domain::Activations(1.0),
     },
 };
 

@@ -2,7 +2,7 @@
 //! definition is that of `lora_up` and of `time_mix_core`, one after the other.
 
 use super::maths::sum_tolerance;
-use super::{OpKernels, lora_up, time_mix_core};
+use super::{Domain, OpKernels, lora_up, time_mix_core};
 use crate::{Arg, Args, Instance};
 
 pub(super) static OP: OpKernels = OpKernels {
@@ -12,7 +12,7 @@ pub(super) static OP: OpKernels = OpKernels {
     flops: |instance| (lora_up::OP.flops)(instance) + (time_mix_core::OP.flops)(instance),
     tolerance: |instance| (time_mix_core::OP.tolerance)(instance) + sum_tolerance(instance.ranks.iter().sum()),
     domain: |operand| match operand {
-        "x" => (-1.0, 1.0),
+        "x" => Domain::Within(-1.0, 1.0),
         "w2" | "a2" | "v2" | "g2" | "w0" | "a0" | "v0" => (lora_up::OP.domain)(operand),
         _ => (time_mix_core::OP.domain)(operand),
     },

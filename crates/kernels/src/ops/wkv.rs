@@ -1,7 +1,7 @@
 //! The recurrence of RWKV-7, per head, with the state S as [value][key]:
 //! `S = S diag(decay) - (S kk)(kk * a)^T + v k^T`, `y = S r`.
 
-use super::OpKernels;
+use super::{Domain, OpKernels};
 use crate::{Args, Instance};
 use rayon::prelude::*;
 
@@ -14,11 +14,11 @@ pub(super) static OP: OpKernels = OpKernels {
     // Errors of the state add up over the tokens of a segment; decay keeps the sum bounded.
     tolerance: |_| 1e-4,
     domain: |operand| match operand {
-        "decay" => (0.545, 0.999),
-        "a" => (0.0, 1.0),
+        "decay" => Domain::Within(0.545, 0.999),
+        "a" => Domain::Within(0.0, 1.0),
         // Normalised per head: entries near 1 / sqrt(64).
-        "kk" => (-0.125, 0.125),
-        _ => (-1.0, 1.0),
+        "kk" => Domain::Within(-0.125, 0.125),
+        _ => Domain::Activations(1.0),
     },
 };
 

@@ -2,7 +2,7 @@
 //! as these ops, one after another.
 
 use super::maths::NORM;
-use super::{OpKernels, key_update, removal_key, value_residual, wkv};
+use super::{Domain, OpKernels, key_update, removal_key, value_residual, wkv};
 use crate::{Arg, Args, Instance};
 
 pub(super) static OP: OpKernels = OpKernels {
@@ -15,8 +15,8 @@ pub(super) static OP: OpKernels = OpKernels {
     tolerance: |instance| (wkv::OP.tolerance)(instance) + NORM(instance),
     domain: |operand| match operand {
         "decay" | "a" => (wkv::OP.domain)(operand),
-        "gate" => (0.0, 1.0),
-        _ => (-1.0, 1.0),
+        "gate" => Domain::Within(0.0, 1.0),
+        _ => Domain::Activations(1.0),
     },
 };
 

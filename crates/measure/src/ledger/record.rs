@@ -354,6 +354,8 @@ pub enum Cause {
     DeviceLost,
     /// It ran, and its numbers are wrong.
     WrongResult,
+    /// It ran in less time than the device needs to read what it reads, or to compute what it computes.
+    Impossible,
     /// The persistent kernel of a plan did not run.
     NotResident,
     /// It ended the process that ran it.
@@ -370,6 +372,7 @@ impl fmt::Display for Cause {
             Cause::OutOfMemory => "out of memory",
             Cause::DeviceLost => "device lost",
             Cause::WrongResult => "wrong result",
+            Cause::Impossible => "impossible",
             Cause::NotResident => "not resident",
             Cause::Crash => "crash",
         })

@@ -37,6 +37,9 @@ struct Subject {
     catalogue: Arc<Catalogue>,
 }
 
+/// Seed of the operands of kernels: the same in every sweep, so that bits of kernels can be compared after one goes on.
+pub const SWEEP_SEED: u64 = 0;
+
 impl GpuRunner {
     /// A runner for a model on a device; all plans share its weights with the default one's. Its clock is tested on the
     /// largest kernel of decoding. Its budget is spent from `begun` on.
@@ -55,7 +58,7 @@ impl GpuRunner {
         let decode = groups(model.shape(), Scenario::DECODE, &default.fusions.decode, &format);
         let largest: Option<&InstanceGroup> = decode.iter().max_by_key(|group| group.instance.bytes());
         let site = largest.ok_or_else(|| RunnerError::Unknown("a model without ops".to_owned()))?;
-        let kernels = KernelRunner::new(device, catalogue, site, begun)?;
+        let kernels = KernelRunner::new(device, catalogue, site, (begun, SWEEP_SEED))?;
         let subject = Subject { plans: PlanLab::new(root, reference), catalogue: Arc::clone(catalogue) };
         Ok(GpuRunner { kernels, subjects: vec![subject], of: BTreeMap::new(), driven: BTreeMap::new() })
     }

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::plan::default_kernel;
 use wgoose_kernels::{Catalogue, Instance, Kernel, KernelError, Limits, Precision};
-use wgoose_runtime::kernel_bench::{Bench, Case, Clock, ClockSource, Deviation, Expected, Operands, check, is_steady};
+use wgoose_runtime::kernel_bench::{
+    Bench, Case, Ceiling, Clock, ClockSource, Deviation, Expected, Numbers, Operands, bits, check, check_after, is_steady,
+};
 use wgoose_runtime::{Device, RuntimeError};
 
 /// Nanoseconds that one sample should take at least.
@@ -42,6 +44,7 @@ struct Place {
 /// An instance with its operands on the device, and what the reference makes of them.
 struct Setup {
     instance: Instance,
+    numbers: Numbers,
     case: Case,
     expected: Expected,
     operands: Operands,
@@ -50,17 +53,28 @@ struct Setup {
 
 impl Place {
     /// An instance of the site, its weights so many times.
-    fn setup(&mut self, device: &Arc<Device>, instance: &Instance, copies: usize) -> Result<&Setup, RuntimeError> {
-        let known = self.setups.iter().position(|setup| setup.instance == *instance);
+    fn setup(
+        &mut self,
+        bench: &KernelRunner,
+        instance: &Instance,
+        (numbers, copies): (Numbers, usize),
+    ) -> Result<&Setup, RunnerError> {
+        let is_it = |setup: &Setup| setup.instance == *instance && setup.numbers == numbers;
+        let known = self.setups.iter().position(is_it);
         let i = known.unwrap_or(self.setups.len());
         if known.is_none() {
-            let case = Case::random(instance, 0);
-            let expected = Expected::of(&case);
+            let case = Case::random(instance, numbers, bench.seed);
+            let mut expected = Expected::of(&case);
             let operands = match self.setups.first() {
                 Some(first) => first.operands.beside(&case, copies)?,
-                None => Operands::upload(device, &case, copies)?,
+                None => Operands::upload(&bench.device, &case, copies)?,
             };
-            self.setups.push(Setup { instance: instance.clone(), case, expected, operands, copies });
+            if expected.is_partial() {
+                let (_, _, kernel) =
+                    default_kernel(instance, Precision::F32, bench.device.limits(), &Catalogue::embedded())?;
+                expected.complete(&operands.bench(&kernel)?, &case)?;
+            }
+            self.setups.push(Setup { instance: instance.clone(), numbers, case, expected, operands, copies });
         }
         Ok(&self.setups[i])
     }
@@ -78,6 +92,11 @@ pub struct KernelRunner {
     catalogue: Arc<Catalogue>,
     clock: Clock,
     begun: Instant,
+    /// Of the numbers in operands.
+    seed: u64,
+    /// What the device can do at most; `None` before it was measured, and of a CPU, whose caches hold what a kernel reads
+    /// again.
+    ceiling: Option<Ceiling>,
     /// The site that was asked for last.
     place: Option<Place>,
     control: Option<(Configured, Bench)>,
@@ -87,7 +106,8 @@ pub struct KernelRunner {
 }
 
 impl KernelRunner {
-    /// A runner whose clock is tested on the default kernel of a site. Its budget is spent from `begun` on.
+    /// A runner whose clock is tested on the default kernel of a site. Its budget is spent from `begun` on, and its
+    /// operands are drawn with `seed`.
     ///
     /// # Errors
     /// The device fails, or the site has no kernel here.
@@ -95,15 +115,22 @@ impl KernelRunner {
         device: &Arc<Device>,
         catalogue: &Arc<Catalogue>,
         site: &InstanceGroup,
-        begun: Instant,
+        (begun, seed): (Instant, u64),
     ) -> Result<Self, RunnerError> {
         let instance = site.unpacked();
         let (_, _, kernel) = default_kernel(&instance, Precision::F16, device.limits(), catalogue)?;
-        let bench = Bench::new(device, &kernel, &Case::random(&instance, 0), 1)?;
+        let bench = Bench::new(device, &kernel, &Case::random(&instance, Numbers::Even, 0), 1)?;
         let clock = Clock::self_test(device, &|pass, n| bench.encode(pass, n))?;
         let pulse = Pulse::new(device, bench);
         let (device, catalogue) = (Arc::clone(device), Arc::clone(catalogue));
-        Ok(KernelRunner { device, catalogue, clock, begun, place: None, control: None, pulse, gone: None })
+        let ceiling = None;
+        Ok(KernelRunner { device, catalogue, clock, begun, seed, ceiling, place: None, control: None, pulse, gone: None })
+    }
+
+    /// What the device can do at most, where that is known already, instead of measuring it.
+    #[must_use]
+    pub fn under(self, ceiling: Ceiling) -> Self {
+        KernelRunner { ceiling: Some(ceiling), ..self }
     }
 
     /// What an error makes of a candidate. After some nothing can be run any more.
@@ -150,20 +177,20 @@ impl KernelRunner {
     }
 
     /// An instance of a site, its operands on the device.
-    fn setup(&mut self, site: &InstanceGroup, instance: &Instance) -> Result<&Setup, RunnerError> {
+    fn setup(&mut self, site: &InstanceGroup, instance: &Instance, numbers: Numbers) -> Result<&Setup, RunnerError> {
         let id = site_id(site);
-        if self.place.as_ref().is_none_or(|known| known.id != id) {
-            // What another site held makes room first.
-            self.place = None;
-        }
-        // So many copies of the operands that weights stream, as far as the bytes to rotate over go; few rows are not
-        // timed.
-        let copies = match instance.rows == site.instance.rows {
+        // What another site held makes room first.
+        let mut place = self.place.take().filter(|known| known.id == id).unwrap_or(Place { id, setups: Vec::new() });
+        // So many copies of the operands that weights stream, as far as the bytes to rotate over go; what is only checked
+        // has one.
+        let copies = match instance.rows == site.instance.rows && numbers == Numbers::Even {
             true => rotate_bytes(self.device.limits()) / instance.held_bytes().max(1),
             false => 1,
         };
-        let place = self.place.get_or_insert_with(|| Place { id, setups: Vec::new() });
-        Ok(place.setup(&self.device, instance, copies.clamp(1, 16) as usize)?)
+        place.setup(self, instance, (numbers, copies.clamp(1, 16) as usize))?;
+        let place = self.place.insert(place);
+        let is_it = |setup: &&Setup| setup.instance == *instance && setup.numbers == numbers;
+        place.setups.iter().find(is_it).ok_or_else(|| RunnerError::Unknown("no such operands".to_owned()))
     }
 
     /// Checks a kernel against the reference, then times it.
@@ -175,7 +202,7 @@ impl KernelRunner {
     ) -> Result<(Outcome, Cost), RunnerError> {
         let (kernel, instance) = self.kernel(site, which)?;
         let mut lap = Lap::begin();
-        let setup = self.setup(site, &instance)?;
+        let setup = self.setup(site, &instance, Numbers::Even)?;
         let prepared = lap.end();
         let bench = setup.operands.bench(&kernel)?;
         let compile = lap.end();
@@ -183,42 +210,74 @@ impl KernelRunner {
         let deviation = check(&bench, &setup.case, &setup.expected)?;
         let copies = setup.copies as u32;
         let mut wrong = fault_of(&deviation);
-        if let Some(rest) = rest_of(&instance).filter(|_| wrong.is_none()) {
-            wrong = self.fault_of_rest(site, &rest, which, progress)?;
+        if wrong.is_none() {
+            wrong = self.fault_of_others(site, &instance, which, progress)?;
         }
-        let cost = Cost { compile, check: prepared + lap.end(), ..Cost::default() };
+        let mut cost = Cost { compile, check: prepared + lap.end(), ..Cost::default() };
         if let Some(why) = wrong {
             return Ok((Outcome::failed(Cause::WrongResult, why), cost));
         }
         let (worst, tolerance) = (f64::from(deviation.worst), deviation.tolerance);
         let repeats = self.repeats(&bench)?;
         let samples_ns = self.samples(&bench, repeats, SAMPLES)?;
+        cost.timed = lap.end();
+        let fault = self.fault_after(site, (&instance, &bench), &deviation.bits, &samples_ns)?;
+        cost.check += lap.end();
+        if let Some((cause, why)) = fault {
+            return Ok((Outcome::failed(cause, why), cost));
+        }
         let detail = format!("largest error relative to rms, allowed {tolerance:.1e}");
         let gate = Gate { bits: Some(deviation.bits), ..Gate::passed([worst; 2], detail) };
-        let outcome = Outcome::Kernel(Timing { samples_ns, repeats, copies, gate: Some(gate) });
-        Ok((outcome, Cost { timed: lap.end(), ..cost }))
+        Ok((Outcome::Kernel(Timing { samples_ns, repeats, copies, gate: Some(gate) }), cost))
     }
 
-    /// What is wrong with a kernel of a site where a pass has fewer rows, if anything. Where its file says that it has
-    /// no kernel for so few, another one stands there.
-    fn fault_of_rest(
+    /// What is wrong with a kernel once it was timed, if anything: what it left, or times that nothing can have.
+    fn fault_after(
         &mut self,
         site: &InstanceGroup,
-        rest: &Instance,
+        (instance, bench): (&Instance, &Bench),
+        bits: &str,
+        samples_ns: &[f64],
+    ) -> Result<Option<(Cause, String)>, RunnerError> {
+        let setup = self.setup(site, instance, Numbers::Even)?;
+        let copies = setup.copies as u64;
+        if let Some(why) = check_after(bench, &setup.case, &setup.expected, bits)? {
+            return Ok(Some((Cause::WrongResult, why)));
+        }
+        let fastest = samples_ns.iter().copied().fold(f64::INFINITY, f64::min);
+        let refused = self.ceiling()?.and_then(|ceiling| ceiling.refuses(instance, copies, fastest));
+        Ok(refused.map(|refused| (Cause::Impossible, refused.to_string())))
+    }
+
+    /// What the device can do at most.
+    fn ceiling(&mut self) -> Result<Option<Ceiling>, RuntimeError> {
+        if self.ceiling.is_none() && !self.device.is_cpu() {
+            self.ceiling = Ceiling::measure(&self.device)?;
+        }
+        Ok(self.ceiling)
+    }
+
+    /// What is wrong with a kernel of a site, if anything, with numbers as trained models have them: where a pass has
+    /// fewer rows, if it may. Where its file says that it has no kernel for so few, another one stands there.
+    fn fault_of_others(
+        &mut self,
+        site: &InstanceGroup,
+        instance: &Instance,
         which: &Configured,
         progress: &dyn Fn(Phase),
     ) -> Result<Option<String>, RunnerError> {
-        let kernel = match self.kernel_at(rest, which) {
+        let rest = rest_of(instance).unwrap_or_else(|| instance.clone());
+        let kernel = match self.kernel_at(&rest, which) {
             Err(RunnerError::Kernel(KernelError::Refused(_))) => return Ok(None),
             Err(RunnerError::Kernel(wrong)) => return Ok(Some(wrong.to_string())),
             kernel => kernel?,
         };
         progress(Phase::Compiling);
-        let setup = self.setup(site, rest)?;
+        let setup = self.setup(site, &rest, Numbers::Trained)?;
         let bench = setup.operands.bench(&kernel)?;
         progress(Phase::Running);
         let fault = fault_of(&check(&bench, &setup.case, &setup.expected)?);
-        Ok(fault.map(|fault| format!("at {} rows: {fault}", rest.rows)))
+        Ok(fault.map(|fault| format!("at {} rows, with {}: {fault}", rest.rows, Numbers::Trained)))
     }
 
     fn samples(&self, bench: &Bench, repeats: u32, count: usize) -> Result<Vec<f64>, RuntimeError> {
@@ -236,12 +295,16 @@ impl KernelRunner {
         let mut cost = Cost::default();
         let (mut benches, mut copies) = (Vec::new(), 1);
         let mut lap = Lap::begin();
+        let mut before = String::new();
         for (kernel, instance) in &kernels {
-            let setup = self.setup(site, instance)?;
+            let setup = self.setup(site, instance, Numbers::Even)?;
             cost.check += lap.end();
             copies = setup.copies as u32;
-            benches.push(setup.operands.bench(kernel)?);
+            let bench = setup.operands.bench(kernel)?;
             cost.compile += lap.end();
+            before = bits(&bench, &setup.case, &setup.expected)?;
+            benches.push(bench);
+            cost.check += lap.end();
         }
         progress(Phase::Running);
         let repeats = self.repeats(&benches[0])?.max(self.repeats(&benches[1])?);
@@ -265,6 +328,11 @@ impl KernelRunner {
             let why = "some of many runs on the same data differ".to_owned();
             return Ok((Outcome::failed(Cause::WrongResult, why), cost));
         }
+        let fault = self.fault_after(site, (&kernels[1].1, &benches[1]), &before, &samples_ns[1])?;
+        cost.check += lap.end();
+        if let Some((cause, why)) = fault {
+            return Ok((Outcome::failed(cause, why), cost));
+        }
         Ok((Outcome::Pair { samples_ns, repeats, copies }, cost))
     }
 
@@ -275,7 +343,7 @@ impl KernelRunner {
             Some((known, bench)) if known == *which => (known, bench),
             _ => {
                 let (kernel, instance) = self.kernel(site, which)?;
-                (which.clone(), Bench::new(&self.device, &kernel, &Case::random(&instance, 0), 1)?)
+                (which.clone(), Bench::new(&self.device, &kernel, &Case::random(&instance, Numbers::Even, 0), 1)?)
             }
         };
         let compile = lap.end();
@@ -343,7 +411,7 @@ impl Runner for KernelRunner {
         let rests = made.iter().filter_map(|((_, instance), which)| self.kernel_at(&rest_of(instance)?, which).ok());
         let all: Vec<Kernel> =
             rests.collect::<Vec<_>>().into_iter().chain(made.into_iter().map(|((k, _), _)| k)).collect();
-        let outcome = match self.setup(site, &instance) {
+        let outcome = match self.setup(site, &instance, Numbers::Even) {
             Ok(setup) => {
                 setup.operands.compile_ahead(&all.iter().collect::<Vec<_>>());
                 Outcome::Done
@@ -372,9 +440,7 @@ impl Runner for KernelRunner {
 
 /// What is wrong with a result, if anything.
 fn fault_of(deviation: &Deviation) -> Option<String> {
-    let Deviation { worst, tolerance, .. } = *deviation;
-    let said = || deviation.fault.clone().unwrap_or_else(|| format!("error {worst:.1e}, allowed {tolerance:.1e}"));
-    (!deviation.passed()).then(said)
+    (!deviation.passed()).then(|| deviation.to_string())
 }
 
 /// Seconds between two moments.

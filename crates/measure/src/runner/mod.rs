@@ -10,7 +10,7 @@ mod runs;
 mod verdicts;
 
 pub use child::{ChildCommand, ChildError, ChildRunner, ChildSetup, Deadlines, replay, serve};
-pub use gpu::GpuRunner;
+pub use gpu::{GpuRunner, SWEEP_SEED};
 pub use kernels::KernelRunner;
 
 use crate::job::{Configured, Cost, Job, Plans};

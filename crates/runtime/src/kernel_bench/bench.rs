@@ -1,35 +1,46 @@
 //! A kernel with its data on the device, ready to be run once or timed over and over.
 
-use crate::kernel_bench::case::{Case, Data};
+use crate::kernel_bench::case::{Case, Data, Draws};
 use crate::kernel_bench::clock::Clock;
 use crate::pipelines::{Pipeline, Pipelines};
 use crate::schedule::UNIFORM_SEGMENTS;
 use crate::{Device, RuntimeError, packed};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use wgoose_kernels::{Kernel, Precision, dispatch_size};
+use wgoose_kernels::{Kernel, Precision, UNWRITTEN, dispatch_size};
 
-/// A kernel and its operands, once or more times. Several copies are taken in turn, so that weights stream from memory
-/// as they do in a model, where the next use of a matrix is a whole token away.
+/// A kernel and its operands: several data sets, taken in turn, so that weights stream from memory as they do in a model,
+/// where the next use of a matrix is a whole token away, and so that no dispatch finds in y what it is about to write.
 pub struct Bench {
     device: Arc<Device>,
     pipeline: Pipeline,
     sets: Vec<wgpu::BindGroup>,
+    scratch: Option<Scratch>,
+    /// Passes that were timed.
+    timed: AtomicU32,
     results: Arc<Results>,
     grid: [u32; 3],
     label: String,
     precision: Precision,
 }
 
+/// What a kernel has beside its operands, for all data sets, as a step has it for all ops.
+struct Scratch {
+    partials: wgpu::Buffer,
+    /// Counters that every launch finds at 0 and leaves at 0.
+    arrivals: wgpu::Buffer,
+}
+
 /// What the kernels of a case write, and what is there before they run. All of it stays on the device: large buffers
 /// take longer to make than kernels to run.
 struct Results {
-    /// One y for all copies: each dispatch waits for the one before, as in a step.
+    /// One y for all data sets: each dispatch waits for the one before, as in a step.
     y: wgpu::Buffer,
     /// Bytes of y with its guard words; buffers may be larger.
     y_bytes: u64,
-    /// The state of the first copy.
+    /// The state of the first data set.
     state: Option<wgpu::Buffer>,
     poison: wgpu::Buffer,
     stale: wgpu::Buffer,
@@ -174,22 +185,67 @@ impl Bench {
         Ran { y, state }
     }
 
-    /// Encodes `n` dispatches, taking the copies of the operands in turn.
+    /// Encodes `n` dispatches, taking the data sets in turn, the first one last: its results are what y then holds.
     pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>, n: u32) {
         pass.set_pipeline(&self.pipeline.pipeline);
-        for i in 0..n {
+        for i in (0..n).rev() {
             pass.set_bind_group(0, &self.sets[i as usize % self.sets.len()], &[]);
             pass.dispatch_workgroups(self.grid[0], self.grid[1], self.grid[2]);
         }
     }
 
-    /// Times `repeats` dispatches in one pass.
+    /// Times `repeats` dispatches in one pass. y holds NaN before it, or other numbers, by turns.
     ///
     /// # Errors
     /// The device fails.
     pub fn time(&self, clock: &Clock, repeats: u32) -> Result<Timing, RuntimeError> {
+        let turn = self.timed.fetch_add(1, Ordering::Relaxed);
+        self.put_before(if turn.is_multiple_of(2) { Before::Poison } else { Before::Stale });
         let ns = clock.time(&self.label, &|pass| self.encode(pass, repeats))? / f64::from(repeats);
         Ok(Timing { ns })
+    }
+
+    /// What y holds before a pass is timed.
+    fn put_before(&self, before: Before) {
+        let mut encoder = self.device.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.copy_buffer_to_buffer(self.results.before(before), 0, &self.results.y, 0, self.results.y_bytes);
+        self.device.queue.submit([encoder.finish()]);
+    }
+
+    /// What y and the state of the first data set hold now.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub(crate) fn as_left(&self, case: &Case) -> Result<Ran, RuntimeError> {
+        let during = "reading what a kernel left";
+        let Results { y, y_bytes, state, .. } = &*self.results;
+        let mut bytes = self.device.read(y, 0, *y_bytes, during)?;
+        if let Some(state) = state {
+            bytes.extend(self.device.read(state, 0, state.size(), during)?);
+        }
+        Ok(self.ran(case, &bytes))
+    }
+
+    /// The first counter of `arrivals` that is not 0, and its number.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub(crate) fn arrivals_left(&self) -> Result<Option<(usize, u32)>, RuntimeError> {
+        let Some(Scratch { arrivals, .. }) = &self.scratch else { return Ok(None) };
+        let counters = self.device.read(arrivals, 0, arrivals.size(), "reading what a kernel left")?;
+        let counters: Vec<u32> = bytemuck::pod_collect_to_vec(&counters);
+        Ok(counters.into_iter().enumerate().find(|(_, n)| *n != 0))
+    }
+
+    /// Puts numbers into `partials` that no kernel may read before it has written them.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub(crate) fn spoil_partials(&self) {
+        if let Some(Scratch { partials, .. }) = &self.scratch {
+            let words = vec![f32::NAN; (partials.size() / 4) as usize];
+            self.device.queue.write_buffer(partials, 0, bytemuck::cast_slice(&words));
+        }
     }
 
     /// What the kernel computes with.
@@ -239,21 +295,33 @@ impl Results {
     }
 }
 
-/// y before a kernel runs, with its guard words.
+/// y before a kernel runs, with its guard words. What others left are numbers such as y has: a kernel that looks at them
+/// takes them for results.
 fn initial_y(case: &Case, before: Before) -> Vec<f32> {
     let is_packed = case.instance.packed.y;
+    let mut others = Draws::new(STALE_SEED);
+    let mut other = || others.float((-2.0, 2.0));
     let len = y_bytes(case) as usize / 4 - Bench::GUARDS;
     let mut y = Vec::with_capacity(len + Bench::GUARDS);
     // Packed, both values of a word are NaN, or a half.
     match (is_packed, before) {
         (true, Before::Poison) => y.resize(len, f32::from_bits(u32::MAX)),
-        (true, Before::Stale) => y.resize(len, f32::from_bits(0x3800_3800)),
+        (true, Before::Stale) => {
+            let values: Vec<f32> = (0..2 * len).map(|_| other()).collect();
+            y.extend(bytemuck::pod_collect_to_vec::<u8, f32>(&packed::pack(&values)));
+        }
         (false, Before::Poison) => y.extend_from_slice(&case.before),
-        (false, Before::Stale) => y.extend(case.before.iter().map(|y| if y.is_nan() { 0.5 } else { *y })),
+        (false, Before::Stale) => {
+            let is_nothing = |y: &f32| y.to_bits() == UNWRITTEN.to_bits();
+            y.extend(case.before.iter().map(|y| if is_nothing(y) { other() } else { *y }));
+        }
     }
     y.resize(len + Bench::GUARDS, Bench::GUARD);
     y
 }
+
+/// Seed of what others left in y.
+const STALE_SEED: u64 = 5;
 
 /// Bytes of y with its guard words.
 fn y_bytes(case: &Case) -> u64 {
@@ -291,12 +359,12 @@ pub struct Operands {
     device: Arc<Device>,
     pipelines: Arc<Mutex<Pipelines>>,
     results: Arc<Results>,
-    /// Those of each copy, by name.
-    copies: Vec<BTreeMap<String, wgpu::Buffer>>,
+    /// Those of each data set, by name.
+    sets: Vec<BTreeMap<String, wgpu::Buffer>>,
 }
 
 impl Operands {
-    /// Uploads the operands so many times.
+    /// Uploads the operands: so many copies of the matrices, and data sets of all else, of which there are two at least.
     ///
     /// # Errors
     /// The device fails.
@@ -319,13 +387,17 @@ impl Operands {
         case: &Case,
         copies: usize,
     ) -> Result<Self, RuntimeError> {
-        let mut copies: Vec<BTreeMap<String, wgpu::Buffer>> =
-            (0..copies.max(1)).map(|_| upload(device, case)).collect();
-        let results = Arc::new(Results::of(device, case, copies[0].get("state")));
-        copies.iter_mut().for_each(|copy| drop(copy.insert("y".to_owned(), results.y.clone())));
+        let copies = copies.max(1);
+        let mut sets: Vec<BTreeMap<String, wgpu::Buffer>> = Vec::new();
+        for i in 0..copies.max(LEAST_SETS) {
+            let matrices = if i < copies { BTreeMap::new() } else { sets[i % copies].clone() };
+            sets.push(upload(device, case, i, matrices));
+        }
+        let results = Arc::new(Results::of(device, case, sets[0].get("state")));
+        sets.iter_mut().for_each(|set| drop(set.insert("y".to_owned(), results.y.clone())));
         device.queue.submit([]);
         device.check("uploading a case")?;
-        Ok(Operands { device: Arc::clone(device), pipelines, results, copies })
+        Ok(Operands { device: Arc::clone(device), pipelines, results, sets })
     }
 
     /// Compiles kernels on all cores. One that does not compile says so when it is asked for.
@@ -342,10 +414,14 @@ impl Operands {
         let label = kernel.label.clone();
         let too_large = || RuntimeError::DispatchTooLarge { kernel: label.clone(), workgroups: kernel.workgroups };
         let grid = dispatch_size(kernel.workgroups, self.device.limits()).ok_or_else(too_large)?;
-        let sets = self.copies.iter().map(|copy| self.bind(copy, pipeline, kernel)).collect();
+        let scratch = (kernel.partials > 0).then(|| Scratch {
+            partials: self.device.storage("partials", kernel.partials * 4),
+            arrivals: self.device.storage("arrivals", u64::from(crate::schedule::ARRIVALS) * 4),
+        });
+        let sets = self.sets.iter().map(|set| self.bind(set, scratch.as_ref(), pipeline, kernel)).collect();
         let (device, pipeline, results) = (Arc::clone(&self.device), pipeline.clone(), Arc::clone(&self.results));
         device.check("binding a case")?;
-        Ok(Bench { device, pipeline, sets, results, grid, label, precision: kernel.facts.precision })
+        Ok(Bench { device, pipeline, sets, scratch, timed: AtomicU32::new(0), results, grid, label, precision: kernel.facts.precision })
     }
 
     fn pipeline(&self, kernel: &Kernel) -> Result<Pipeline, RuntimeError> {
@@ -355,13 +431,18 @@ impl Operands {
         pipelines.get(&kernel.hash).cloned().ok_or_else(missing)
     }
 
-    fn bind(&self, copy: &BTreeMap<String, wgpu::Buffer>, pipeline: &Pipeline, kernel: &Kernel) -> wgpu::BindGroup {
-        let mut own = BTreeMap::new();
-        if kernel.partials > 0 {
-            own.insert("partials", self.device.storage("partials", kernel.partials * 4));
-            own.insert("arrivals", self.device.storage("arrivals", u64::from(crate::schedule::ARRIVALS) * 4));
-        }
-        let bound = |name: &str| own.get(name).or_else(|| copy.get(name));
+    fn bind(
+        &self,
+        set: &BTreeMap<String, wgpu::Buffer>,
+        scratch: Option<&Scratch>,
+        pipeline: &Pipeline,
+        kernel: &Kernel,
+    ) -> wgpu::BindGroup {
+        let bound = |name: &str| match (name, scratch) {
+            ("partials", Some(scratch)) => Some(&scratch.partials),
+            ("arrivals", Some(scratch)) => Some(&scratch.arrivals),
+            _ => set.get(name),
+        };
         let entries: Vec<wgpu::BindGroupEntry<'_>> = kernel
             .facts
             .bindings
@@ -377,8 +458,16 @@ impl Operands {
     }
 }
 
-/// The operands of a case but for y, by name.
-fn upload(device: &Device, case: &Case) -> BTreeMap<String, wgpu::Buffer> {
+/// Data sets of a case at least.
+const LEAST_SETS: usize = 2;
+
+/// The operands of a data set but for y, by name; its matrices are those of another one, if there is one.
+fn upload(
+    device: &Device,
+    case: &Case,
+    set: usize,
+    mut matrices: BTreeMap<String, wgpu::Buffer>,
+) -> BTreeMap<String, wgpu::Buffer> {
     let params = device.device.create_buffer(&wgpu::BufferDescriptor {
         label: Some("params"),
         size: 48,
@@ -388,6 +477,11 @@ fn upload(device: &Device, case: &Case) -> BTreeMap<String, wgpu::Buffer> {
     device.queue.write_buffer(&params, 0, bytemuck::bytes_of(&case.instance.params()));
     let mut buffers = BTreeMap::from([("params".to_owned(), params)]);
     for (name, data) in &case.data {
+        if let (Data::Matrix(..), Some(matrix)) = (data, matrices.remove(*name)) {
+            buffers.insert((*name).to_owned(), matrix);
+            continue;
+        }
+        let data = &*case.in_set(set, name, data);
         let bytes = match data {
             Data::State(f, format) => f.len() * format.value_bytes() as usize,
             Data::Floats(f) => f.len() * 4,
@@ -410,6 +504,7 @@ fn upload(device: &Device, case: &Case) -> BTreeMap<String, wgpu::Buffer> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel_bench::Numbers;
     use wgoose_graph::{BatchShape, Format, Fusion, FusionSet, LoraRanks, ModelShape, rewrite, rwkv7};
     use wgoose_kernels::plan::{bindable_fusions, default_kernel};
     use wgoose_kernels::{Catalogue, Instance, Packed, StateFormat};
@@ -440,7 +535,7 @@ mod tests {
             let batch = BatchShape { tokens: 5, segments: 2, outputs: 2 };
             let packed = Packed { state: true, ..Packed::default() };
             let instance = Instance { packed, ..Instance::of(&graph, id, &batch, &|_| Format::F32) };
-            let mut case = Case::random(&instance, 1);
+            let mut case = Case::random(&instance, Numbers::Even, 1);
             if let Some(Data::Floats(values)) = case.data.get_mut("v") {
                 values.iter_mut().for_each(|value| *value *= 1e8);
             }

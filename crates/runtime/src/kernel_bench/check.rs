@@ -1,12 +1,13 @@
 //! One kernel against the reference: every element written, nothing written past the end, the same bits twice, whatever
-//! y held before.
+//! y held before, and after it was timed.
 
 use crate::RuntimeError;
 use crate::kernel_bench::bench::{Bench, Ran};
 use crate::kernel_bench::case::Case;
 use rayon::prelude::*;
 use std::borrow::Cow;
-use wgoose_kernels::ops;
+use std::fmt;
+use wgoose_kernels::{UNKNOWN, UNWRITTEN, ops};
 
 /// How far a kernel is from the reference.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +25,16 @@ pub struct Deviation {
     pub bits: String,
 }
 
+/// What is wrong, or how far it is from the reference.
+impl fmt::Display for Deviation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.fault {
+            Some(fault) => f.write_str(fault),
+            None => write!(f, "error {:.1e}, allowed {:.1e}", self.worst, self.tolerance),
+        }
+    }
+}
+
 impl Deviation {
     /// Whether the kernel may be used.
     pub fn passed(&self) -> bool {
@@ -39,19 +50,44 @@ pub struct Expected {
     tolerance: f32,
     /// Whether the op leaves out planes of y: they hold whatever they held.
     leaves_out: bool,
+    /// All of y by another kernel, which is right where the reference says something: of a large product it says some
+    /// columns only.
+    by_another: Option<Vec<f32>>,
 }
 
 impl Expected {
     /// Runs the reference.
     pub fn of(case: &Case) -> Self {
         let (y, state) = case.reference();
-        let leaves_out = y.par_iter().any(|y| y.is_nan());
-        Expected { y, state, tolerance: (ops::kernels(&case.instance.op).tolerance)(&case.instance), leaves_out }
+        let leaves_out = y.par_iter().any(|y| is(*y, UNWRITTEN));
+        let tolerance = (ops::kernels(&case.instance.op).tolerance)(&case.instance) * case.numbers.tolerance_factor();
+        Expected { y, state, tolerance, leaves_out, by_another: None }
+    }
+
+    /// Whether the reference leaves out what a kernel computes.
+    pub fn is_partial(&self) -> bool {
+        self.y.par_iter().any(|y| is(*y, UNKNOWN))
+    }
+
+    /// Completes it with what another kernel makes of the case.
+    ///
+    /// # Errors
+    /// The device fails, or that kernel is wrong where the reference says something.
+    pub fn complete(&mut self, bench: &Bench, case: &Case) -> Result<(), RuntimeError> {
+        let deviation = check(bench, case, self)?;
+        if !deviation.passed() {
+            let why = format!("{}, which others are held against, is wrong: {deviation}", bench.label());
+            return Err(RuntimeError::Compile { kernel: bench.label().to_owned(), why });
+        }
+        let mut y = bench.run(case)?.y;
+        y.truncate(self.y.len());
+        self.by_another = Some(y);
+        Ok(())
     }
 
     /// Whether the op writes the value there; what follows y is not to change.
     fn is_written(&self, i: usize) -> bool {
-        self.y.get(i).is_none_or(|y| !y.is_nan())
+        self.y.get(i).is_none_or(|y| !is(*y, UNWRITTEN))
     }
 
     /// What an op writes of its y, and the guard words.
@@ -61,6 +97,19 @@ impl Expected {
             false => Cow::Borrowed(y),
         }
     }
+
+    /// Hash of what a kernel left, 16 hex digits.
+    fn bits(&self, Ran { y, state }: &Ran) -> String {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(bytemuck::cast_slice(&self.written(y)));
+        hasher.update(bytemuck::cast_slice(state.as_deref().unwrap_or(&[])));
+        hasher.finalize().to_hex()[..16].to_owned()
+    }
+}
+
+/// Whether a value is that mark.
+fn is(value: f32, mark: f32) -> bool {
+    value.to_bits() == mark.to_bits()
 }
 
 /// An error as a share of what is allowed, which may be nothing.
@@ -71,7 +120,7 @@ pub(crate) fn share(error: f32, tolerance: f32) -> f32 {
 /// What storing values as packed f16 adds to their error: the largest is cut after 11 bits, for a device may round
 /// towards zero.
 pub(crate) fn packing_error(values: &[f32]) -> f32 {
-    let largest = values.iter().filter(|y| !y.is_nan()).fold(0.0f32, |largest, y| largest.max(y.abs()));
+    let largest = values.iter().filter(|y| y.is_finite()).fold(0.0f32, |largest, y| largest.max(y.abs()));
     largest / 1024.0 / root_mean_square(values) as f32
 }
 
@@ -80,7 +129,8 @@ pub(crate) fn packing_error(values: &[f32]) -> f32 {
 /// # Errors
 /// The device fails.
 pub fn check(bench: &Bench, case: &Case, expected: &Expected) -> Result<Deviation, RuntimeError> {
-    // In a step y lies where other ops left numbers: what it holds must not count.
+    // In a step y lies where other ops left numbers, as partials do: what they hold must not count.
+    bench.spoil_partials();
     let (Ran { y, state }, is_same) = bench.run_twice(case, |i| expected.is_written(i))?;
     let (written, guards) = y.split_at(case.instance.output_len());
     let mut fault = None;
@@ -89,24 +139,67 @@ pub fn check(bench: &Bench, case: &Case, expected: &Expected) -> Result<Deviatio
     } else if !is_same {
         fault = Some("two runs on the same data differ".to_owned());
     }
-    let allowed = expected.tolerance + case.instance.rounding_error(bench.precision());
-    let of = |got: &[f32], want: &[f32], is_packed: bool| {
+    if fault.is_none()
+        && let Some((at, n)) = bench.arrivals_left()?
+    {
+        fault = Some(format!("it leaves {n} in arrivals[{at}], where every launch finds 0"));
+    }
+    let rounding = case.instance.rounding_error(bench.precision()) * case.numbers.rounding_factor();
+    let allowed = expected.tolerance + rounding;
+    let of = |got: &[f32], want: &[f32], is_packed: bool, allowed: f32| {
         let stored = if is_packed { packing_error(want) } else { 0.0 };
         (largest_error(got, want).1, allowed + stored)
     };
     let packed = case.instance.packed;
-    let (mut worst, mut tolerance) = of(written, &expected.y, packed.y);
+    let (mut worst, mut tolerance) = of(written, &expected.y, packed.y, allowed);
+    let mut keep = |other: (f32, f32)| {
+        if share(other.0, other.1) > share(worst, tolerance) {
+            (worst, tolerance) = other;
+        }
+    };
     if let (Some(got), Some(want)) = (&state, &expected.state) {
-        let of_state = of(got, want, packed.state);
-        if share(of_state.0, of_state.1) > share(worst, tolerance) {
-            (worst, tolerance) = of_state;
+        keep(of(got, want, packed.state, allowed));
+    }
+    if let Some(want) = &expected.by_another {
+        keep(of(written, want, packed.y, allowed + expected.tolerance));
+    }
+    let bits = expected.bits(&Ran { y, state });
+    Ok(Deviation { worst, tolerance, fault, bits })
+}
+
+/// Hash of what a run of the first data set leaves, 16 hex digits, as of [`Deviation::bits`].
+///
+/// # Errors
+/// The device fails.
+pub fn bits(bench: &Bench, case: &Case, expected: &Expected) -> Result<String, RuntimeError> {
+    Ok(expected.bits(&bench.run(case)?))
+}
+
+/// Runs of the first data set after a kernel was timed: one that counts its runs is seen to.
+const RUNS_AFTER: usize = 3;
+
+/// What is wrong with a kernel that was right before it was timed, if anything: what the last timed pass left in y, what
+/// further runs make, and what it leaves in its counters. `bits` are those of the check.
+///
+/// # Errors
+/// The device fails.
+pub fn check_after(
+    bench: &Bench,
+    case: &Case,
+    expected: &Expected,
+    bits: &str,
+) -> Result<Option<String>, RuntimeError> {
+    let goes_on = case.instance.op.in_place().is_some() || expected.state.is_some();
+    if !goes_on && expected.bits(&bench.as_left(case)?) != bits {
+        return Ok(Some("after the timed runs y holds something else than after a run alone".to_owned()));
+    }
+    for run in 1..=RUNS_AFTER {
+        if expected.bits(&bench.run(case)?) != bits {
+            return Ok(Some(format!("run {run} after the timed ones gives other bits than a run before them")));
         }
     }
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(bytemuck::cast_slice(&expected.written(&y)));
-    hasher.update(bytemuck::cast_slice(state.as_deref().unwrap_or(&[])));
-    let bits = hasher.finalize().to_hex()[..16].to_owned();
-    Ok(Deviation { worst, tolerance, fault, bits })
+    let left = bench.arrivals_left()?;
+    Ok(left.map(|(at, n)| format!("it leaves {n} in arrivals[{at}], where every launch finds 0")))
 }
 
 /// Races that show more seldom than once in so many runs are not looked for.
@@ -136,12 +229,13 @@ pub fn is_steady(bench: &Bench, ns: f64) -> Result<bool, RuntimeError> {
 }
 
 /// Where the largest error is, and how large relative to the root mean square of what is wanted; infinite where one is
-/// NaN and the other is not.
+/// finite and the other is not. Where the reference says nothing, every finite number will do.
 pub(crate) fn largest_error(got: &[f32], want: &[f32]) -> (usize, f32) {
     let rms = root_mean_square(want);
-    let error = |(g, w): (&f32, &f32)| match (g.is_nan(), w.is_nan()) {
-        (true, true) => 0.0,
-        (false, false) => f64::from((g - w).abs()) / rms,
+    let error = |(g, w): (&f32, &f32)| match (g.is_finite(), w.is_finite()) {
+        (true, true) => f64::from((g - w).abs()) / rms,
+        (true, false) if is(*w, UNKNOWN) => 0.0,
+        (false, false) if !is(*w, UNKNOWN) => 0.0,
         _ => f64::INFINITY,
     };
     // The first of equals, however the work is cut.
@@ -151,10 +245,10 @@ pub(crate) fn largest_error(got: &[f32], want: &[f32]) -> (usize, f32) {
     (at, error as f32)
 }
 
-/// Of the values that are numbers; not 0. Summed in parts, always the same ones.
+/// Of the values that are finite; not 0. Summed in parts, always the same ones.
 fn root_mean_square(values: &[f32]) -> f64 {
     let part = |values: &[f32]| -> (f64, usize) {
-        let finite = values.iter().filter(|value| !value.is_nan());
+        let finite = values.iter().filter(|value| value.is_finite());
         finite.fold((0.0, 0), |(sum, n), value| (sum + f64::from(*value).powi(2), n + 1))
     };
     let parts: Vec<(f64, usize)> = values.par_chunks(1 << 14).map(part).collect();

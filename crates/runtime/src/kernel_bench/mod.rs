@@ -12,10 +12,10 @@ pub mod sanitize;
 pub mod upload;
 
 pub use bench::{Bench, Operands, Ran, Timing};
-pub use case::Case;
-pub use check::{Deviation, Expected, check, is_steady};
+pub use case::{Case, Numbers};
+pub use check::{Deviation, Expected, bits, check, check_after, is_steady};
 pub(crate) use check::{largest_error, packing_error, share};
 pub use clock::{Clock, ClockSource};
 pub use repack::repack;
-pub use roofline::open_measured;
+pub use roofline::{Ceiling, Impossible, open_measured};
 pub use sample::{Samples, sample};

@@ -1,5 +1,6 @@
 //! A random case: a model, a batch, a format, one of the op's instances, a configuration, the numbers.
 
+use crate::kernel_bench::Numbers;
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -7,7 +8,7 @@ use wgoose_graph::{
     BatchShape, Format, Fusion, LayerWeight, Level, LoraRanks, ModelShape, Op, OperandKind, Target, Weight,
     WeightClass, rewrite, rwkv7,
 };
-use wgoose_kernels::{Config, Instance, Packed, SpelledConfig, Variant};
+use wgoose_kernels::{Config, Instance, Packed, Precision, SpelledConfig, Variant};
 
 /// A case as a file holds it: a kernel, and everything that its operands depend on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,8 @@ pub struct DrawnCase {
     pub format: Format,
     /// Which of the op's instances, the distinct ones being numbered in the order of the forward pass.
     pub instance: usize,
+    /// What numbers the operands have.
+    pub numbers: Numbers,
     /// Seed of the operands' numbers.
     pub seed: u64,
     /// Whether x is packed f16.
@@ -61,6 +64,7 @@ pub(super) struct Draw {
     format: Format,
     instance: usize,
     config: usize,
+    numbers: Numbers,
     seed: u64,
 }
 
@@ -77,23 +81,43 @@ const SUITS_ALL: ModelShape = ModelShape {
     output_head: true,
 };
 
-/// Random cases in these formats, of which there is one at least.
-pub(super) fn draws(formats: BTreeSet<Format>) -> impl Strategy<Value = Draw> {
-    let models = prop_oneof![2 => models(), 1 => Just(SUITS_ALL)];
+/// Random cases of a variant in these formats, of which there is one at least.
+pub(super) fn draws(variant: &Variant, formats: BTreeSet<Format>) -> impl Strategy<Value = Draw> {
+    let edges = edges(variant);
+    let models = prop_oneof![2 => models(edges.clone()), 1 => Just(SUITS_ALL)];
     let batches = prop_oneof![
         3 => (1u32..40, 1u32..4, 1u32..4),
         1 => Just((1, 1, 1)),
         1 => (2u32..9).prop_map(|n| (n, n, n)),
+        2 => (prop::sample::select(edges), 1u32..4, 1u32..4),
     ];
     let formats = prop::sample::select(formats.into_iter().collect::<Vec<_>>());
-    let rest = (any::<u16>(), any::<u16>(), any::<u64>());
+    let numbers = prop::sample::select(Numbers::ALL.to_vec());
+    let rest = (any::<u16>(), any::<u16>(), numbers, any::<u64>());
     (models, batches, formats, rest).prop_map(
-        |(model, (tokens, segments, outputs), format, (instance, config, seed))| {
+        |(model, (tokens, segments, outputs), format, (instance, config, numbers, seed))| {
             let tokens = tokens.max(segments);
             let batch = BatchShape { tokens, segments, outputs: outputs.min(tokens) };
-            Draw { model: suited(model, format), batch, format, instance: instance.into(), config: config.into(), seed }
+            let (model, instance, config) = (suited(model, format), instance.into(), config.into());
+            Draw { model, batch, format, instance, config, numbers, seed }
         },
     )
+}
+
+/// Tiles that kernels have without saying so.
+const USUAL_TILES: [u32; 4] = [16, 32, 64, 128];
+
+/// The largest tile at whose edges a variant is tested.
+const LARGEST_TILE: u32 = 256;
+
+/// Sizes at the edges of a variant's tiles: one less, the same, one more, two tiles and a rest. What its tunables say may
+/// be the side of a tile is taken for one.
+fn edges(variant: &Variant) -> Vec<u32> {
+    let said = variant.tunables().into_iter().flat_map(|(_, choices)| choices);
+    let tiles = said.filter_map(|choice| choice.trim_end_matches('u').parse().ok()).chain(USUAL_TILES);
+    let tiles: BTreeSet<u32> = tiles.filter(|tile| (2..=LARGEST_TILE).contains(tile)).collect();
+    let edges: BTreeSet<u32> = tiles.into_iter().flat_map(|t| [t - 1, t, t + 1, 2 * t + 1]).collect();
+    edges.into_iter().collect()
 }
 
 /// The op's instances where every size suits, in every format, for one token and for several.
@@ -103,7 +127,7 @@ pub(in super::super) fn where_all_suits(op: &str) -> Vec<Placed> {
         for (tokens, segments, outputs) in [(1, 1, 1), (17, 2, 2)] {
             let batch = BatchShape { tokens, segments, outputs };
             let of = |(i, instance)| {
-                let draw = Draw { model: SUITS_ALL, batch, format, instance: i, config: 0, seed: i as u64 };
+                let draw = Draw { model: SUITS_ALL, batch, format, instance: i, config: 0, numbers: Numbers::ALL[i % 4], seed: i as u64 };
                 Placed { draw, instance }
             };
             all.extend(instances(&SUITS_ALL, &batch, format, op).into_iter().enumerate().map(of));
@@ -148,8 +172,9 @@ impl Placed {
     }
 
     /// As a file holds it, with the configuration that ran.
-    pub(super) fn saved(&self, op: &str, variant: &Variant, config: &Config) -> DrawnCase {
-        let Draw { model, batch, format, instance, seed, .. } = self.draw;
+    pub(super) fn saved(&self, op: &str, variant: &Variant, config: &Config, precision: Precision) -> DrawnCase {
+        let Draw { model, batch, format, instance, numbers, seed, .. } = self.draw;
+        let numbers = numbers.for_precision(precision);
         let BatchShape { tokens, segments, outputs } = batch;
         let (op, config) = (op.to_owned(), variant.spell(config));
         let variant = variant.name().to_owned();
@@ -163,6 +188,7 @@ impl Placed {
             outputs,
             format,
             instance,
+            numbers,
             seed,
             x_packed: false,
             y_packed: false,
@@ -171,11 +197,14 @@ impl Placed {
     }
 }
 
-fn models() -> impl Strategy<Value = ModelShape> {
+fn models(edges: Vec<u32>) -> impl Strategy<Value = ModelShape> {
     let ranks = |of: Vec<u32>| prop::array::uniform4(prop::sample::select(of));
     let ranks = prop_oneof![ranks(vec![4, 20, 32, 64, 96]), ranks(vec![32, 64, 96])];
     let head_size = prop::sample::select(vec![16u32, 32, 64, 128]);
-    (head_size, 1u32..5, 1u32..6, 1u32..300, ranks).prop_map(
+    // Even and odd numbers of the tiles along K.
+    let ffn = prop_oneof![3 => 1u32..6, 1 => 6u32..24];
+    let vocab = prop_oneof![1 => 1u32..300, 1 => prop::sample::select(edges)];
+    (head_size, 1u32..5, ffn, vocab, ranks).prop_map(
         |(head_size, heads, ffn, vocab, [decay, iclr, value, gate])| {
             let width = (64 * heads).next_multiple_of(head_size);
             let ranks = LoraRanks { decay, iclr, value, gate };

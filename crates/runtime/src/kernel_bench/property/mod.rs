@@ -97,7 +97,7 @@ pub fn test_variant(device: &Arc<Device>, op: &str, variant: &Variant, amount: A
         let made = made(device, op, variant, &placed, &draw.configs(variant))?;
         Ok(tested.run(device, variant, made)?)
     };
-    let result = TestRunner::new(runs).run(&draws(formats), |draw| match one(draw) {
+    let result = TestRunner::new(runs).run(&draws(variant, formats), |draw| match one(draw) {
         Ok(None) => Ok(()),
         Ok(Some(wrong)) => Err(TestCaseError::fail(wrong)),
         Err(Unmade::Refused(refusal)) => {
@@ -254,7 +254,8 @@ fn made(device: &Device, op: &str, variant: &Variant, placed: &Placed, configs: 
     for (config, admitted) in judged.chain(pruned) {
         match admitted.and_then(|()| Kernel::new(variant, instance, config, device.limits())) {
             Ok(kernel) => {
-                let (case, instance) = (placed.saved(op, variant, config), instance.clone());
+                let case = placed.saved(op, variant, config, kernel.facts.precision);
+                let instance = instance.clone();
                 return Ok(Made { case, instance, kernel });
             }
             Err(KernelError::Refused(refusal)) => first = first.or(Some(refusal)),
@@ -276,7 +277,8 @@ fn packed(device: &Device, variant: &Variant, made: &Made) -> Result<Option<Made
     match Kernel::new(variant, &instance, &config, device.limits()) {
         Ok(kernel) => {
             let Packed { x, y, state } = packed;
-            let case = DrawnCase { x_packed: x, y_packed: y, state_packed: state, ..made.case.clone() };
+            let numbers = made.case.numbers.packed();
+            let case = DrawnCase { numbers, x_packed: x, y_packed: y, state_packed: state, ..made.case.clone() };
             Ok(Some(Made { case, instance, kernel }))
         }
         Err(KernelError::Refused(_)) => Ok(None),
@@ -300,16 +302,13 @@ pub(super) fn packable(variant: &Variant, instance: &Instance, config: &Config, 
 /// The largest error of a kernel as a share of what is allowed, and what is wrong.
 fn run(device: &Arc<Device>, made: &Made) -> Result<(f32, Option<String>), RuntimeError> {
     let Made { case, instance, kernel } = made;
-    let operands = Case::random(instance, case.seed);
+    let operands = Case::random(instance, case.numbers, case.seed);
     let bench = match Bench::new(device, kernel, &operands, 1) {
         Err(RuntimeError::Compile { kernel, why }) => return Ok((0.0, Some(format!("{kernel}: {why}")))),
         other => other?,
     };
     let deviation = check(&bench, &operands, &Expected::of(&operands))?;
     let share = share(deviation.worst, deviation.tolerance);
-    let wrong = (!deviation.passed()).then(|| match &deviation.fault {
-        Some(fault) => format!("{}: {fault}", kernel.label),
-        None => format!("{}: error {:.1e}, allowed {:.1e}", kernel.label, deviation.worst, deviation.tolerance),
-    });
+    let wrong = (!deviation.passed()).then(|| format!("{}: {deviation}", kernel.label));
     Ok((share, wrong))
 }

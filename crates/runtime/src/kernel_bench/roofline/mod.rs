@@ -2,6 +2,7 @@
 //! from it (Williams, Waterman and Patterson 2009).
 
 mod arithmetic;
+mod ceiling;
 mod dispatches;
 mod figure;
 mod grid_barrier;
@@ -12,6 +13,7 @@ mod multiprocessors;
 mod scale;
 mod store;
 
+pub use ceiling::{Ceiling, Impossible};
 pub use figure::{Figure, Quantity, Spread};
 pub use multiprocessors::open_measured;
 pub use scale::Scale;

@@ -1,7 +1,7 @@
 //! Which kernels of a variant run: for one token and for several the smallest instance, of its default configuration or
 //! of configurations until each choice of each tunable was there, plain and with what can be packed.
 
-use crate::kernel_bench::Case;
+use crate::kernel_bench::{Case, Numbers};
 use crate::kernel_bench::property::{packable, where_all_suits};
 use std::collections::{BTreeSet, HashSet};
 use wgoose_graph::Format;
@@ -90,7 +90,7 @@ pub fn cases(
             covered.extend(choices(&config));
             for (kernel, instance) in kernels {
                 if made.insert((kernel.hash, format!("{instance:?}"))) {
-                    all.push(SanitizedCase { kernel, case: Case::random(&instance, SEED) });
+                    all.push(SanitizedCase { kernel, case: Case::random(&instance, Numbers::Even, SEED) });
                 }
             }
         }

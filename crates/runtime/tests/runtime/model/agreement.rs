@@ -87,7 +87,7 @@ fn random_state(rng: &mut SplitMix64) -> StateData {
     let tensor = |state: State| {
         let op = if matches!(state, State::Wkv(_)) { "wkv" } else { "token_shift" };
         let domain = ops::ALL.iter().find(|o| o.name == op).unwrap().domain;
-        (state, floats(rng, state.len(&SHAPE), domain("state")))
+        (state, floats(rng, state.len(&SHAPE), domain("state").range()))
     };
     StateData(State::all(&SHAPE).map(tensor).collect())
 }

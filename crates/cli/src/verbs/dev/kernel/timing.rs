@@ -38,7 +38,7 @@ pub(super) fn time(
         sites.extend(found.into_iter().map(|occurrence| (tokens, occurrence)));
     }
     let Some((_, first)) = sites.first() else { return Ok(()) };
-    let mut runner = KernelRunner::new(device, catalogue, &first.group, Instant::now())?;
+    let mut runner = KernelRunner::new(device, catalogue, &first.group, (Instant::now(), args.seed))?;
     if let Some(doubt) = runner.doubt() {
         eprintln!("kernels are timed by wall clock: {doubt}");
     }
