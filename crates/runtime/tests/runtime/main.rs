@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests are tests
 
+mod judge;
 mod model;
 mod pipeline_cache;
 mod repack;

@@ -113,11 +113,38 @@ const LARGEST_TILE: u32 = 256;
 /// Sizes at the edges of a variant's tiles: one less, the same, one more, two tiles and a rest. What its tunables say may
 /// be the side of a tile is taken for one.
 fn edges(variant: &Variant) -> Vec<u32> {
-    let said = variant.tunables().into_iter().flat_map(|(_, choices)| choices);
-    let tiles = said.filter_map(|choice| choice.trim_end_matches('u').parse().ok()).chain(USUAL_TILES);
-    let tiles: BTreeSet<u32> = tiles.filter(|tile| (2..=LARGEST_TILE).contains(tile)).collect();
-    let edges: BTreeSet<u32> = tiles.into_iter().flat_map(|t| [t - 1, t, t + 1, 2 * t + 1]).collect();
+    let edges: BTreeSet<u32> = tiles(variant).into_iter().chain(USUAL_TILES).flat_map(|t| [t - 1, t, t + 1, 2 * t + 1]).collect();
     edges.into_iter().collect()
+}
+
+/// What the tunables of a variant say may be the side of a tile.
+fn tiles(variant: &Variant) -> BTreeSet<u32> {
+    let said = variant.tunables().into_iter().filter(|(name, _)| !name.starts_with("WG")).flat_map(|(_, all)| all);
+    let sizes = said.filter_map(|choice| choice.trim_end_matches('u').parse().ok());
+    sizes.filter(|size| (2..=LARGEST_TILE).contains(size)).collect()
+}
+
+/// The largest tile of a variant, as far as its tunables say, and no smaller than kernels often have.
+pub(super) fn largest_tile(variant: &Variant) -> u32 {
+    tiles(variant).last().copied().unwrap_or(0).max(USUAL_TILES[1])
+}
+
+/// The op's smallest instances with so many rows, in a format: those of a narrow model, then those where every size
+/// suits.
+pub(super) fn where_small(op: &str, format: Format, rows: u32) -> Vec<Placed> {
+    let narrow = ModelShape { width: 128, ffn: 256, vocab: 200, ..SUITS_ALL };
+    let batch = BatchShape { tokens: rows, segments: 1, outputs: rows };
+    let mut all = Vec::new();
+    for model in [suited(narrow, format), SUITS_ALL] {
+        let of = |(i, instance): (usize, Instance)| {
+            let draw = Draw { model, batch, format, instance: i, config: 0, numbers: Numbers::Even, seed: rows.into() };
+            Placed { draw, instance }
+        };
+        let mut placed: Vec<Placed> = instances(&model, &batch, format, op).into_iter().enumerate().map(of).collect();
+        placed.sort_by_key(|placed| u64::from(placed.instance.k) * u64::from(placed.instance.m));
+        all.extend(placed);
+    }
+    all
 }
 
 /// The op's instances where every size suits, in every format, for one token and for several.

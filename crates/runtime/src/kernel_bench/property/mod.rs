@@ -4,10 +4,12 @@
 //! A case that fails is shrunk: the smallest model and batch at which it still fails, as plain data that reproduces it.
 
 mod drawn;
+mod rows;
 
 pub use drawn::DrawnCase;
+pub use rows::test_rows;
 
-use crate::kernel_bench::{Bench, Case, Expected, check, share};
+use crate::kernel_bench::{Bench, Case, Deviation, Expected, check, share};
 use crate::{Device, RuntimeError};
 pub(super) use drawn::where_all_suits;
 use drawn::{Draw, Placed, draws};
@@ -309,6 +311,10 @@ fn run(device: &Arc<Device>, made: &Made) -> Result<(f32, Option<String>), Runti
     };
     let deviation = check(&bench, &operands, &Expected::of(&operands))?;
     let share = share(deviation.worst, deviation.tolerance);
-    let wrong = (!deviation.passed()).then(|| format!("{}: {deviation}", kernel.label));
-    Ok((share, wrong))
+    Ok((share, wrong(kernel, &deviation)))
+}
+
+/// What is wrong with a kernel, if anything.
+fn wrong(kernel: &Kernel, deviation: &Deviation) -> Option<String> {
+    (!deviation.passed()).then(|| format!("{}: {deviation}", kernel.label))
 }

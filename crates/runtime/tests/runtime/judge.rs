@@ -1,0 +1,178 @@
+//! Kernels that fool a judge: one for each way that is known, each of which is refused, whatever the seed.
+
+use std::path::Path;
+use std::sync::Arc;
+use wgoose_kernels::{Catalogue, Variant};
+use wgoose_runtime::Device;
+use wgoose_runtime::kernel_bench::property::{Amount, test_rows, test_variant};
+use wgoose_runtime::kernel_bench::sanitize::{Coverage, SanitizeOptions, cases, sanitize, widest_limits};
+
+/// Seeds with which each is judged.
+const SEEDS: u64 = 5;
+
+/// A right kernel of `matmul`, whose places in capitals are changed.
+const FRAME: &str = "// idea: a thread for each element of y.
+// grid: ceil_div(rows * shard_rows, WG)
+DIRECTIVES
+#import lib/op
+#import lib/quant/* as w binding 2
+
+const WG: u32 = 64u;            // tune: 64 256
+
+@group(0) @binding(1) var<storage, read> x: array<f32>;
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+DECLARATIONS
+
+@compute @workgroup_size(WG)
+fn main(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(num_workgroups) grid: vec3<u32>,
+    @builtin(local_invocation_index) tid: u32,
+) {
+    let i = workgroup_index(workgroup, grid) * WG + tid;
+    if i >= params.rows * params.shard_rows {
+        return;
+    }
+    let token = i / params.shard_rows;
+    let row = i % params.shard_rows;
+    let at = token * params.m + params.first + row;
+    var sum = 0.0;
+    BEFORE
+    for (var c = 0u; c < params.k; c++) {
+        let value = x[token * params.k + c];
+        sum += PRODUCT;
+    }
+    AFTER
+    store(at, sum);
+}
+";
+
+/// What a kernel does instead of what the frame does.
+#[derive(Clone, Copy)]
+struct Fooling {
+    name: &'static str,
+    directives: &'static str,
+    declarations: &'static str,
+    before: &'static str,
+    product: &'static str,
+    after: &'static str,
+}
+
+const RIGHT: Fooling = Fooling {
+    name: "right",
+    directives: "",
+    declarations: "",
+    before: "",
+    product: "value * w_value(row * params.k + c)",
+    after: "",
+};
+
+const SCRATCH: &str = "@group(0) @binding(20) var<storage, read_write> partials: array<f32>;
+@group(0) @binding(21) var<storage, read_write> arrivals: array<atomic<u32>>;";
+
+/// One of each kind. The last is caught by the sanitizer alone: it is right but once in a thousand times.
+const ALL: [Fooling; 10] = [
+    Fooling { name: "wraps_rows", product: "value * w_value((row % 192u) * params.k + c)", ..RIGHT },
+    Fooling {
+        name: "skips_what_is_done",
+        before: "if !ADD {
+        let old = bitcast<u32>(y[at]);
+        if (old & 0x7f800000u) != 0x7f800000u && old != 0x3f000000u && old != 0u {
+            return;
+        }
+    }",
+        ..RIGHT
+    },
+    Fooling {
+        name: "counts_runs",
+        directives: "// partials: 64",
+        declarations: SCRATCH,
+        before: "let runs = atomicLoad(&arrivals[900]);
+    if i == 0u { atomicAdd(&arrivals[900], 1u); }
+    if runs >= 3u { return; }
+    partials[0] = 0.0;",
+        ..RIGHT
+    },
+    Fooling {
+        name: "remembers_in_partials",
+        directives: "// partials: 64",
+        declarations: SCRATCH,
+        before: "let runs = partials[1];
+    if i == 0u { partials[1] = select(runs + 1.0, 1.0, runs != runs); atomicStore(&arrivals[0], 0u); }
+    if runs >= 3.0 { return; }",
+        ..RIGHT
+    },
+    Fooling { name: "clamps_operands", product: "clamp(value, -4.0, 4.0) * w_value(row * params.k + c)", ..RIGHT },
+    Fooling { name: "is_wrong_for_some_rows", after: "if params.rows > 40u && params.rows < 60u { sum += 1.0; }", ..RIGHT },
+    Fooling {
+        name: "leaves_out_an_odd_tile",
+        after: "if (params.k / 32u) % 2u == 1u && params.k > 64u { sum -= x[token * params.k + params.k - 1u] * w_value(row * params.k + params.k - 1u); }",
+        ..RIGHT
+    },
+    Fooling { name: "takes_nan_for_zero", product: "select(value, 0.0, (bitcast<u32>(value) & 0x7fffffffu) > 0x7f800000u) * w_value(row * params.k + c)", ..RIGHT },
+    Fooling { name: "writes_nan", after: "if row == 5u { sum = bitcast<f32>(0x7fc00000u | params.rows); }", ..RIGHT },
+    Fooling {
+        name: "looks_at_what_others_left",
+        after: "let word = bitcast<u32>(y[0]) * 2654435761u; if word >> 22u == 77u { sum += 1.0; }",
+        ..RIGHT
+    },
+];
+
+/// A catalogue with that kernel as a variant of `matmul`.
+fn catalogue(folder: &Path, fooling: &Fooling) -> Arc<Catalogue> {
+    let file = folder.join("ops/matmul").join(fooling.name).with_extension("wgsl");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let text = FRAME
+        .replace("DIRECTIVES\n", &format!("{}{}", fooling.directives, if fooling.directives.is_empty() { "" } else { "\n" }))
+        .replace("DECLARATIONS", fooling.declarations)
+        .replace("BEFORE", fooling.before)
+        .replace("PRODUCT", fooling.product)
+        .replace("AFTER", fooling.after);
+    std::fs::write(&file, text).unwrap();
+    Catalogue::with_folder(folder).unwrap()
+}
+
+/// What is wrong with a kernel, as `wgoose dev kernel` finds it.
+fn fault(device: &Arc<Device>, variant: &Variant, seed: u64) -> Option<String> {
+    let limits = widest_limits(32);
+    for case in cases("matmul", variant, &limits, Coverage::Default).unwrap() {
+        let found = sanitize(&case.kernel, &case.case, &limits, &SanitizeOptions::default()).unwrap();
+        if let Some(found) = found.iter().find(|found| found.finding.allowed.is_none()) {
+            return Some(found.to_string());
+        }
+    }
+    let amount = Amount { cases: 20, seed };
+    let failure = [test_rows(device, "matmul", variant), test_variant(device, "matmul", variant, amount)];
+    failure.into_iter().find_map(|tested| tested.unwrap().failure).map(|(_, why)| why)
+}
+
+#[test]
+fn kernels_that_fool_a_judge_are_refused_with_every_seed() {
+    let device = Device::open(None).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let found: Vec<String> = ALL
+        .iter()
+        .flat_map(|fooling| {
+            let catalogue = catalogue(folder.path(), fooling);
+            let variant = catalogue.variant("matmul", fooling.name).unwrap().clone();
+            let device = &device;
+            (0..SEEDS).filter_map(move |seed| match fault(device, &variant, seed) {
+                Some(why) => {
+                    println!("{} with seed {seed}: {}", fooling.name, why.lines().next().unwrap_or_default());
+                    None
+                }
+                None => Some(format!("{} is called right with seed {seed}", fooling.name)),
+            })
+        })
+        .collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn the_right_kernel_of_the_same_frame_is_right() {
+    let device = Device::open(None).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let catalogue = catalogue(folder.path(), &RIGHT);
+    let variant = catalogue.variant("matmul", "right").unwrap();
+    assert_eq!(fault(&device, variant, 1), None);
+}
