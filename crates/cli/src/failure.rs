@@ -5,6 +5,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
+use wgoose_measure::judge::Verdict;
 use wgoose_runtime::RuntimeError;
 use wgoose_session::bit_allocation::AllocationError;
 use wgoose_session::{SessionError, one_line};
@@ -36,6 +37,21 @@ impl fmt::Display for WrongUsage {
 
 impl Error for WrongUsage {}
 
+/// A candidate is judged: the exit code is the verdict's. Without words nothing more is to be said.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    pub(crate) verdict: Verdict,
+    pub(crate) why: String,
+}
+
+impl fmt::Display for Judged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+impl Error for Judged {}
+
 /// Whether an argument is to blame, not a file or the device.
 fn is_wrong_usage(error: &(dyn Error + 'static)) -> bool {
     let of_session = |error: &SessionError| match error {
@@ -61,7 +77,13 @@ pub(crate) fn exit_code(result: Result<(), Failure>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(e) => {
-            eprintln!("wgoose: {}", one_line(e.as_ref()));
+            let is_said = e.downcast_ref::<Judged>().is_some_and(|judged| judged.why.is_empty());
+            if !is_said {
+                eprintln!("wgoose: {}", one_line(e.as_ref()));
+            }
+            if let Some(Judged { verdict, .. }) = e.downcast_ref() {
+                return ExitCode::from(verdict.exit_code());
+            }
             match e.as_ref() {
                 e if e.is::<Interrupted>() => ExitCode::from(signals::exit_code()),
                 e if is_wrong_usage(e) => ExitCode::from(2),

@@ -24,6 +24,7 @@ pub mod derive;
 pub mod driver;
 pub mod experiment;
 pub mod job;
+pub mod judge;
 pub mod ledger;
 pub mod objective;
 pub mod paired;

@@ -45,7 +45,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         None => Reference::compute(&model, &CancelToken::default())?,
     };
     moving.say("computing the same on the device");
-    let quality = reference.evaluate(&mut engine, class)?;
+    let mut quality = reference.evaluate(&mut engine, class)?;
+    if quality.passed() {
+        moving.say("reading a prompt in two passes, of every length");
+        let cut = reference.evaluate_every_length(&mut engine, class, &CancelToken::default())?;
+        if !cut.passed() {
+            quality = cut;
+        }
+    }
     let extended = if quality.passed() && (args.extended || !is_cpu) {
         moving.say("long prompts and full batches, against f32 kernels of the same device");
         Some(extended(args, &model, &reference, &mut engine, &quality)?)

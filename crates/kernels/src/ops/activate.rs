@@ -9,6 +9,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "activate",
     folder: "activate",
     reference,
+    definition: include_str!("activate.rs"),
     flops: |instance| 4 * instance.output_len() as u64,
     tolerance: ELEMENTWISE,
     domain: unit_domain,

@@ -8,6 +8,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "add",
     folder: "add",
     reference,
+    definition: include_str!("add.rs"),
     flops: |instance| instance.output_len() as u64,
     tolerance: ELEMENTWISE,
     domain: unit_domain,

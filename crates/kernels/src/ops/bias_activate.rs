@@ -9,6 +9,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "bias_activate",
     folder: "bias_activate",
     reference,
+    definition: include_str!("bias_activate.rs"),
     flops: |instance| 5 * instance.output_len() as u64,
     tolerance: ELEMENTWISE,
     domain: unit_domain,

@@ -8,6 +8,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "bonus",
     folder: "bonus",
     reference,
+    definition: include_str!("bonus.rs"),
     flops: |instance| 5 * instance.output_len() as u64,
     tolerance: NORM,
     domain: unit_domain,

@@ -8,6 +8,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "group_norm",
     folder: "group_norm",
     reference,
+    definition: include_str!("group_norm.rs"),
     flops: |instance| 8 * instance.output_len() as u64,
     tolerance: NORM,
     domain: unit_domain,

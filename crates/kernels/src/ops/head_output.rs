@@ -10,6 +10,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "head_output",
     folder: "head_output",
     reference,
+    definition: include_str!("head_output.rs"),
     flops: |instance| 24 * instance.output_len() as u64,
     // The norm, and the sum of the bonus.
     tolerance: |instance| 2.0 * NORM(instance),

@@ -8,6 +8,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "key_update",
     folder: "key_update",
     reference,
+    definition: include_str!("key_update.rs"),
     flops: |instance| 4 * instance.output_len() as u64,
     tolerance: ELEMENTWISE,
     domain: unit_domain,

@@ -8,6 +8,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "lerp",
     folder: "lerp",
     reference,
+    definition: include_str!("lerp.rs"),
     flops: |instance| 2 * instance.output_len() as u64,
     tolerance: ELEMENTWISE,
     domain: unit_domain,

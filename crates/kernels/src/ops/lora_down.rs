@@ -10,6 +10,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "lora_down",
     folder: "lora_down",
     reference,
+    definition: include_str!("lora_down.rs"),
     flops: |instance| 2 * u64::from(instance.rows) * u64::from(instance.k) * u64::from(instance.m),
     tolerance: |instance| sum_tolerance(instance.k),
     domain: |operand| if operand == "x" { Domain::Activations(2.0) } else { Domain::Within(-0.1, 0.1) },

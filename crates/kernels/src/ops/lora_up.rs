@@ -12,6 +12,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "lora_up",
     folder: "lora_up",
     reference,
+    definition: include_str!("lora_up.rs"),
     flops: |instance| {
         2 * u64::from(instance.rows) * u64::from(instance.ranks.iter().sum::<u32>()) * u64::from(instance.m)
     },

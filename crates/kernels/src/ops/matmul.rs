@@ -10,6 +10,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "matmul",
     folder: "matmul",
     reference,
+    definition: include_str!("matmul.rs"),
     flops: |instance| 2 * u64::from(instance.rows) * u64::from(instance.k) * u64::from(instance.shard_rows),
     tolerance: |instance| match instance.op {
         // Squaring doubles the relative error.

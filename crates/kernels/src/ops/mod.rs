@@ -46,6 +46,8 @@ pub struct OpKernels {
     pub folder: &'static str,
     /// The definition: reads operands by name, writes y (and the state).
     pub reference: fn(&Instance, &mut Args<'_>, &mut [f32]),
+    /// The file of the definition, for people and programs that write kernels.
+    pub definition: &'static str,
     /// Floating-point operations at an instance.
     pub flops: fn(&Instance) -> u64,
     /// Largest error of a variant, relative to the root mean square of the reference's output.

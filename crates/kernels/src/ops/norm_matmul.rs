@@ -10,6 +10,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "norm_matmul",
     folder: "norm_matmul",
     reference,
+    definition: include_str!("norm_matmul.rs"),
     flops: |instance| (matmul::OP.flops)(instance) + 20 * u64::from(instance.rows) * u64::from(instance.k),
     tolerance: |instance| match instance.op {
         // Squaring doubles the relative error.

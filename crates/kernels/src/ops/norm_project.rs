@@ -9,6 +9,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "norm_project",
     folder: "norm_project",
     reference,
+    definition: include_str!("norm_project.rs"),
     flops: |instance| (project::OP.flops)(instance) + 20 * u64::from(instance.rows) * u64::from(instance.k),
     tolerance: normed_tolerance,
     domain: normed_domain,

@@ -9,6 +9,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "norm_shift",
     folder: "norm_shift",
     reference,
+    definition: include_str!("norm_shift.rs"),
     flops: |instance| 20 * u64::from(instance.rows) * u64::from(instance.m),
     tolerance: NORM,
     domain: unit_domain,

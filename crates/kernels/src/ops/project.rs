@@ -10,6 +10,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "project",
     folder: "project",
     reference,
+    definition: include_str!("project.rs"),
     flops: |instance| {
         let rows = 3 * instance.m + instance.ranks.iter().sum::<u32>();
         2 * u64::from(instance.rows) * u64::from(instance.k) * u64::from(rows)

@@ -8,6 +8,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "removal_key",
     folder: "removal_key",
     reference,
+    definition: include_str!("removal_key.rs"),
     flops: |instance| 5 * instance.output_len() as u64,
     tolerance: NORM,
     domain: unit_domain,

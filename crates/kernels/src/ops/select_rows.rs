@@ -8,6 +8,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "select_rows",
     folder: "select_rows",
     reference,
+    definition: include_str!("select_rows.rs"),
     flops: |_| 0,
     tolerance: ELEMENTWISE,
     domain: unit_domain,

@@ -8,6 +8,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "shift_store",
     folder: "shift_store",
     reference,
+    definition: include_str!("shift_store.rs"),
     flops: |_| 0,
     // A copy.
     tolerance: |_| 0.0,

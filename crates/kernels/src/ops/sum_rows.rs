@@ -8,6 +8,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "sum_rows",
     folder: "sum_rows",
     reference,
+    definition: include_str!("sum_rows.rs"),
     flops: |instance| instance.input("x").map_or(0, |x| u64::from(x.rows) * u64::from(x.cols)),
     tolerance: NORM,
     domain: unit_domain,

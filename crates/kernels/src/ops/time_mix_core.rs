@@ -9,6 +9,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "time_mix_core",
     folder: "time_mix_core",
     reference,
+    definition: include_str!("time_mix_core.rs"),
     // The recurrence, and some 30 for each element of y.
     flops: |instance| (wkv::OP.flops)(instance) + 30 * instance.output_len() as u64,
     // That of the recurrence, and of the norms before and behind it.

@@ -9,6 +9,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "time_mix_heads",
     folder: "time_mix_heads",
     reference,
+    definition: include_str!("time_mix_heads.rs"),
     flops: |instance| (lora_up::OP.flops)(instance) + (time_mix_core::OP.flops)(instance),
     tolerance: |instance| (time_mix_core::OP.tolerance)(instance) + sum_tolerance(instance.ranks.iter().sum()),
     domain: |operand| match operand {

@@ -8,6 +8,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "token_matmul",
     folder: "token_matmul",
     reference,
+    definition: include_str!("token_matmul.rs"),
     flops: |instance| 2 * u64::from(instance.k) * instance.output_len() as u64,
     tolerance: |instance| sum_tolerance(instance.k),
     domain: unit_domain,

@@ -8,6 +8,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "token_shift",
     folder: "token_shift",
     reference,
+    definition: include_str!("token_shift.rs"),
     flops: |instance| instance.output_len() as u64,
     tolerance: ELEMENTWISE,
     domain: unit_domain,

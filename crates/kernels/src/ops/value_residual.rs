@@ -8,6 +8,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "value_residual",
     folder: "value_residual",
     reference,
+    definition: include_str!("value_residual.rs"),
     flops: |instance| 3 * instance.output_len() as u64,
     tolerance: ELEMENTWISE,
     domain: unit_domain,

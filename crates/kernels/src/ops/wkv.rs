@@ -9,6 +9,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "wkv",
     folder: "wkv",
     reference,
+    definition: include_str!("wkv.rs"),
     // Per element of the state: decay, removal (2), write (2), read (2), and the projection on kk (2).
     flops: |instance| 9 * u64::from(instance.rows) * u64::from(instance.m) * u64::from(instance.head_size),
     // Errors of the state add up over the tokens of a segment; decay keeps the sum bounded.

@@ -9,6 +9,7 @@ pub(super) static OP: OpKernels = OpKernels {
     name: "wkv_heads",
     folder: "wkv_heads",
     reference,
+    definition: include_str!("wkv_heads.rs"),
     // The recurrence, and some 12 for each element of y.
     flops: |instance| (wkv::OP.flops)(instance) + 12 * instance.output_len() as u64,
     // That of the recurrence, and of the norm before it.

@@ -13,6 +13,7 @@
 mod extended;
 mod filed;
 mod pending;
+mod pieces;
 mod ranking;
 mod rounding;
 #[cfg(test)]
@@ -193,7 +194,8 @@ impl Reference {
     pub const SLOTS: usize = PROMPTS.len();
 
     /// Runs an engine of a class over the prompts, packed, as prefill, then token by token as decode, by turns one
-    /// sequence after another and all together, and compares.
+    /// sequence after another and all together, then each prompt in pieces, and compares: what disagrees, or what came of
+    /// the prompts packed.
     ///
     /// # Errors
     /// The device fails.
@@ -223,7 +225,12 @@ impl Reference {
                 }
             }
         }
-        self.compare(engine, &logits, class)
+        let packed = self.compare(engine, &logits, class)?;
+        if !packed.passed() {
+            return Ok(packed);
+        }
+        let pieces = self.evaluate_pieces(engine, class)?;
+        Ok(if pieces.passed() { packed } else { pieces })
     }
 
     /// Runs an engine of a class over the shortest prompts and what follows them as decode, token by token, and

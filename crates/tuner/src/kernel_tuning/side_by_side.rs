@@ -5,7 +5,7 @@ use super::tuner::{KernelTuner, KernelTuningError};
 use std::fmt;
 use std::time::Duration;
 use wgoose_kernels::Variant;
-use wgoose_measure::ledger::Outcome;
+use wgoose_measure::ledger::{Cause, Outcome, Reason};
 use wgoose_measure::result_cache::ResultCache;
 use wgoose_measure::space::InstanceGroup;
 use wgoose_measure::stats::Comparison;
@@ -23,7 +23,7 @@ pub struct TimedVariant {
     /// The variant that makes the same kernels: the times are those of that one.
     pub copy_of: Option<String>,
     /// Nanoseconds, or why there are none: it is refused, fails or is wrong.
-    pub result: Result<Summary, String>,
+    pub result: Result<Summary, Reason>,
 }
 
 /// A variant beside another one, both in the best configuration that was found.
@@ -45,7 +45,7 @@ pub enum Beside {
     /// What interleaved pairs say.
     Compared(Comparison),
     /// Why they were not compared.
-    Failed(String),
+    Failed(Reason),
 }
 
 impl fmt::Display for Beside {
@@ -53,7 +53,7 @@ impl fmt::Display for Beside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Beside::Identical => f.write_str("identical"),
-            Beside::Failed(why) => write!(f, "not compared: {why}"),
+            Beside::Failed(why) => write!(f, "not compared: {}", why.text),
             Beside::Compared(Comparison { verdict, log_ratio, interval, .. }) => {
                 let [ratio, low, high] = [*log_ratio, interval.low, interval.high].map(f64::exp);
                 write!(f, "{verdict} x{ratio:.3} ({low:.3} to {high:.3})")
@@ -126,11 +126,14 @@ impl Candidates<'_, '_, '_> {
         // Without a best one, the first says what is wrong.
         let result =
             match (self.broken_variant(variant.path()), best.or(begin.first().copied()).or(own.first().copied())) {
-                (Some(error), _) => Err(error.to_string()),
-                (None, None) => Err("it has no configurations".to_owned()),
+                (Some(error), _) => Err(Reason { cause: Cause::Compile, text: error.to_string() }),
+                (None, None) => {
+                    Err(Reason { cause: Cause::Constraint, text: "it has no configurations".to_owned() })
+                }
                 (None, Some(i)) => match self.outcome(i)? {
-                    Outcome::Failed(reason) => Err(reason.text),
-                    outcome => Summary::of(outcome.samples_ns()).ok_or_else(|| "no samples".to_owned()),
+                    Outcome::Failed(reason) => Err(reason),
+                    outcome => Summary::of(outcome.samples_ns())
+                        .ok_or_else(|| Reason { cause: Cause::Runtime, text: "no samples".to_owned() }),
                 },
             };
         let name = variant.name().to_owned();

@@ -4,6 +4,7 @@ mod experiment;
 mod graph;
 mod kernel;
 mod logits;
+mod mcp;
 mod profile;
 mod roofline;
 mod synth;
@@ -29,6 +30,7 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum Tool {
     Kernel(kernel::Args),
+    Mcp(mcp::Args),
     Experiment(experiment::Args),
     Profile(profile::Args),
     Roofline(roofline::Args),
@@ -43,6 +45,7 @@ enum Tool {
 pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     match &args.tool {
         Tool::Kernel(args) => kernel::run(args),
+        Tool::Mcp(args) => mcp::run(args),
         Tool::Experiment(args) => experiment::run(args),
         Tool::Profile(args) => profile::run(args),
         Tool::Roofline(args) => roofline::run(args),

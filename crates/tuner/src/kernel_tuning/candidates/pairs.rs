@@ -4,6 +4,7 @@ use super::{Candidates, Made};
 use crate::kernel_tuning::side_by_side::Beside;
 use crate::kernel_tuning::tuner::KernelTuningError;
 use wgoose_measure::job::Configured;
+use wgoose_measure::ledger::{Cause, Reason};
 use wgoose_measure::result_cache::TrialError;
 use wgoose_measure::stats::{Comparison, Verdict};
 
@@ -17,13 +18,13 @@ impl Candidates<'_, '_, '_> {
     ) -> Result<Beside, KernelTuningError> {
         let made = [self.kernel(incumbent)?, self.kernel(candidate)?];
         let [Made::Kernel(incumbent), Made::Kernel(candidate)] = made else {
-            return Ok(Beside::Failed("it makes no kernel".to_owned()));
+            return Ok(Beside::Failed(Reason { cause: Cause::Constraint, text: "it makes no kernel".to_owned() }));
         };
         if incumbent.text == candidate.text {
             return Ok(Beside::Identical);
         }
         match self.judged_twice([incumbent, candidate]) {
-            Err(TrialError::Failed(reason)) => Ok(Beside::Failed(reason.text)),
+            Err(TrialError::Failed(reason)) => Ok(Beside::Failed(reason)),
             compared => Ok(Beside::Compared(compared?)),
         }
     }

@@ -9,8 +9,9 @@ use wgoose_kernels::{Catalogue, NoSuchVariant, Variant};
 
 /// Test a kernel, then time it against its siblings. Without an op, list all ops and variants.
 ///
-/// Each named variant is checked against the op's CPU reference, at every choice of its tunables and at random cases. A
-/// failing case is shrunk and saved as a file, which --case runs again. Then all variants of the op are timed at the
+/// Each named variant runs under the sanitizer, and is checked against the op's CPU reference: at every number of rows up
+/// to two of its largest tiles, at every choice of its tunables and at random cases. A failing case is shrunk and saved
+/// as a file, which --case runs again. Then all variants of the op are timed at the
 /// op's instances in a model, even where the default plan fuses the op away. Each variant gets the same time to vary
 /// its tunables. The best configurations are compared in interleaved pairs: VARIANT with its siblings, or all variants
 /// with the op's first default. Verdicts at 95 % confidence: FAST or SLOW by at least 2 %, SAME within 2 %, AMBIGUOUS
@@ -31,9 +32,9 @@ pub(crate) struct Args {
     /// Random test cases for each variant.
     #[arg(long, default_value_t = 20)]
     pub(super) cases: u32,
-    /// Seed of the random cases.
-    #[arg(long, default_value_t = 7)]
-    pub(super) seed: u64,
+    /// Seed of all random numbers. Default: another one each time, which is printed.
+    #[arg(long)]
+    pub(super) seed: Option<u64>,
     /// Time for varying tunables at each op instance, in seconds; every variant gets the same share.
     #[arg(long, default_value_t = 10)]
     pub(super) budget: u64,
@@ -54,6 +55,14 @@ pub(crate) struct Args {
     /// Subgroup size under the sanitizer: 4, 8, 16, 32 or 64.
     #[arg(long, value_name = "N", default_value_t = 32, requires = "sanitize", value_parser = subgroup_size)]
     pub(super) subgroup_size: u32,
+    /// Print what somebody needs to write another kernel of the op: formula, operands, sizes, tolerance, the time at the
+    /// memory roofline, the best kernel known on this device, the rules of a file.
+    #[arg(long, requires = "target", conflicts_with_all = ["case", "seen", "watch", "sanitize"])]
+    pub(super) card: bool,
+    /// Print JSON, an object a line, and exit with the code of the verdict: 0 FASTER, 10 SAME, 11 UNSURE, 12 SLOWER, 20
+    /// REFUSED, 21 WRONG, 22 RACE, 23 IMPOSSIBLE, 24 CRASHED, 25 TIMEOUT.
+    #[arg(long, requires = "target", conflicts_with_all = ["case", "seen", "watch", "sanitize"])]
+    pub(super) json: bool,
     /// Write what was seen into each timed file of the --kernels folder, as a line `// seen:`: the variant's share of
     /// the
     /// memory roofline at the op instance that moves most bytes, with the fewest of --tokens. Needs the roofline that

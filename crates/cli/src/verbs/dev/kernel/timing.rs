@@ -1,44 +1,35 @@
 //! How fast is it, beside its siblings?
 
 use super::args::{Args, Target};
+use super::judged::{Judge, Judgement, TimedBeside};
 use super::seen::Sightings;
+use super::sites::sites;
 use crate::failure::Failure;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
-use wgoose_kernels::{Catalogue, Plan, Precision};
-use wgoose_loader::Model;
+use wgoose_kernels::{Catalogue, Precision};
+use wgoose_measure::judge::Verdict;
 use wgoose_measure::ledger::Ledger;
 use wgoose_measure::result_cache::ResultCache;
 use wgoose_measure::runner::{KernelRunner, Runner};
-use wgoose_measure::scenario::Scenario;
-use wgoose_measure::space::{InstanceGroup, Occurrence, Scope, occurrences};
+use wgoose_measure::space::{InstanceGroup, Occurrence, Scope};
 use wgoose_runtime::Device;
-use wgoose_tuner::kernel_tuning::{KernelTuner, SideBySide, TimedVariant, VariantPair};
+use wgoose_runtime::kernel_bench::{Ceiling, roofline};
+use wgoose_tuner::kernel_tuning::{Beside, KernelTuner, SideBySide, TimedVariant, VariantPair};
 
 /// Times every variant of the op wherever it occurs in the model.
 pub(super) fn time(
     args: &Args,
     device: &Arc<Device>,
     catalogue: &Arc<Catalogue>,
-    target: &Target,
+    (target, judge): (&Target, &Judge),
 ) -> Result<(), Failure> {
     // Before minutes of work.
     let mut sightings = if args.seen { Some(Sightings::new(args, device)?) } else { None };
-    let (shape, stored) = model(args)?;
-    let (fingerprint, limits) = (device.fingerprint(), device.limits());
-    let fusions = Plan::default_for(fingerprint.clone(), shape, limits).fusions;
-    let mut sites = Vec::new();
-    for tokens in args.tokens.iter().copied().filter(|tokens| *tokens > 0) {
-        let (scenario, default) = match tokens {
-            1 => (Scenario::DECODE, &fusions.decode),
-            _ => (Scenario::prefill(tokens), &fusions.prefill),
-        };
-        let found = occurrences(&target.op, &shape, scenario, default, &stored);
-        sites.extend(found.into_iter().map(|occurrence| (tokens, occurrence)));
-    }
+    let sites = sites(args, device, &target.op)?;
     let Some((_, first)) = sites.first() else { return Ok(()) };
-    let mut runner = KernelRunner::new(device, catalogue, &first.group, (Instant::now(), args.seed))?;
+    let mut runner = runner(args, device, catalogue, (&first.group, judge.seed))?;
     if let Some(doubt) = runner.doubt() {
         eprintln!("kernels are timed by wall clock: {doubt}");
     }
@@ -46,63 +37,139 @@ pub(super) fn time(
     let samples = tempfile::tempdir()?;
     let ledger = Ledger::open(samples.path().join("ledger.jsonl"))?;
     let scope = Scope { allowed: Precision::Q8, exhaustive: args.exhaustive };
-    let tuner = KernelTuner::new(limits, catalogue, scope);
+    let tuner = KernelTuner::new(device.limits(), catalogue, scope);
     let fewest = sites.iter().map(|(tokens, _)| *tokens).min();
-    let mut cache = ResultCache::new(ledger, fingerprint.clone(), None, &mut runner);
+    let mut cache = ResultCache::new(ledger, device.fingerprint().clone(), None, &mut runner);
+    let mut refusals = Refusals::default();
     for (tokens, Occurrence { group, occurs }) in sites {
-        let occurrence = match occurs {
-            true => format!("{} of them", group.count),
-            false => "not in the default plan, which fuses it into another op".to_owned(),
-        };
-        outln!("{} in a pass of {tokens} tokens: {occurrence}", group.key);
         let budget = Duration::from_secs(args.budget);
-        let SideBySide { timed, pairs } = tuner.side_by_side(&group, &mut cache, target.variant.as_deref(), budget)?;
-        timed.iter().try_for_each(|timed| print(timed, &group))?;
+        let found = tuner.side_by_side(&group, &mut cache, target.variant.as_deref(), budget)?;
         if let Some(sightings) = sightings.as_mut().filter(|_| Some(tokens) == fewest) {
-            timed.iter().for_each(|timed| sightings.add(&group, timed));
+            found.timed.iter().for_each(|timed| sightings.add(&group, timed));
         }
-        for VariantPair { candidate, incumbent, beside } in pairs {
-            outln!("  {candidate} beside {incumbent}: {beside}");
+        if !judge.is_json() {
+            let occurrence = match occurs {
+                true => format!("{} of them", group.count),
+                false => "not in the default plan, which fuses it into another op".to_owned(),
+            };
+            outln!("{} in a pass of {tokens} tokens: {occurrence}", group.key);
+            print(&found, &group, &mut refusals)?;
         }
+        judgements(target, &found, (&group, tokens), judge)?;
+    }
+    if !judge.is_json() {
+        refusals.print()?;
     }
     sightings.map_or(Ok(()), |sightings| sightings.write(args, device, catalogue, target))
 }
 
-fn print(timed: &TimedVariant, group: &InstanceGroup) -> Result<(), Failure> {
-    let TimedVariant { label, tried, copy_of, result, .. } = timed;
-    let note = copy_of.as_ref().map_or_else(|| format!("{tried} tried"), |other| format!("identical to {other}"));
-    match result {
-        Ok(summary) => {
-            let (us, gbytes) = (summary.median / 1e3, group.instance.bytes() as f64 / summary.median);
-            let spread = summary.iqr / summary.median * 100.0;
-            outln!("  {us:10.2} us {gbytes:7.1} GB/s  +-{spread:2.0} %  {label} ({note})");
+/// A runner of kernels alone, which knows what the device can do at most where that was measured.
+pub(super) fn runner(
+    args: &Args,
+    device: &Arc<Device>,
+    catalogue: &Arc<Catalogue>,
+    (first, seed): (&InstanceGroup, u64),
+) -> Result<KernelRunner, Failure> {
+    let runner = KernelRunner::new(device, catalogue, first, (Instant::now(), seed))?;
+    let known = args.cache.folder().and_then(|cache| roofline::load(&cache, device.fingerprint()));
+    let ceiling = known.and_then(|known| Ceiling::of(&known)).filter(|_| !device.is_cpu());
+    Ok(match ceiling {
+        Some(ceiling) => runner.under(ceiling),
+        None => runner,
+    })
+}
+
+/// Why variants were not timed, and at how many instances.
+#[derive(Default)]
+struct Refusals(BTreeMap<(String, String), u32>);
+
+impl Refusals {
+    fn print(&self) -> Result<(), Failure> {
+        if !self.0.is_empty() {
+            outln!("not timed");
         }
-        Err(why) => outln!("  {:>35}  {label}: {why}", "-"),
+        for ((name, why), instances) in &self.0 {
+            outln!("  {name:<26} {why} ({instances} of the instances)");
+        }
+        Ok(())
+    }
+}
+
+/// A table of the variants of an instance: those that were timed, and the verdict of each pair.
+fn print(found: &SideBySide, group: &InstanceGroup, refusals: &mut Refusals) -> Result<(), Failure> {
+    for TimedVariant { name, label, tried, copy_of, result } in &found.timed {
+        let summary = match result {
+            Ok(summary) => summary,
+            Err(why) => {
+                *refusals.0.entry((name.clone(), why.text.clone())).or_default() += 1;
+                continue;
+            }
+        };
+        let note = copy_of.as_ref().map_or_else(|| format!("{tried} tried"), |other| format!("identical to {other}"));
+        let (us, gbytes) = (summary.median / 1e3, group.instance.bytes() as f64 / summary.median);
+        let spread = summary.iqr / summary.median * 100.0;
+        outln!("  {us:10.2} us {gbytes:7.1} GB/s  +-{spread:2.0} %  {label} ({note})");
+    }
+    for VariantPair { candidate, incumbent, beside } in &found.pairs {
+        outln!("  {candidate} beside {incumbent}: {beside}");
     }
     Ok(())
 }
 
-/// In which format a weight reaches the GPU.
-type Formats = Box<dyn Fn(Weight) -> Format>;
-
-/// The shape of the model that was named, and the formats of its weights.
-fn model(args: &Args) -> Result<(ModelShape, Formats), Failure> {
-    let format = args.format;
-    if let Some(shape) = args.model.to_str().and_then(ModelShape::preset) {
-        let stored = move |weight: Weight| {
-            let [rows, cols] = weight.shape(&shape).map(|n| n as usize);
-            match weight.class() {
-                WeightClass::Vector => Format::F32,
-                WeightClass::Matrix if format.bytes(rows, cols).is_some() => format,
-                _ => Format::F16,
+/// What a program is told of the named variant: its time beside the fastest other one, or why there is none. People are
+/// told of faults.
+fn judgements(
+    target: &Target,
+    found: &SideBySide,
+    (group, tokens): (&InstanceGroup, u32),
+    judge: &Judge,
+) -> Result<(), Failure> {
+    let own = |timed: &&TimedVariant| target.variant.as_ref().is_none_or(|name| *name == timed.name);
+    for timed in found.timed.iter().filter(own) {
+        let id = format!("{}/{}", target.op, timed.name);
+        let summary = match &timed.result {
+            Ok(summary) => summary,
+            Err(reason) => {
+                let verdict = Verdict::from(reason.cause);
+                if verdict != Verdict::Refused || judge.is_json() {
+                    let what = format!("{} in a pass of {tokens} tokens: {}", group.key, reason.text);
+                    judge.say(&Judgement { about: "time", ..judge.plain(&id, verdict, what) })?;
+                }
+                continue;
             }
         };
-        return Ok((shape, Box::new(stored)));
+        // The fastest other one comes first.
+        let others = found.timed.iter().filter(|other| other.name != timed.name && other.result.is_ok());
+        let pair = others.filter_map(|other| {
+            let of = |pair: &&VariantPair| pair.candidate == timed.name && pair.incumbent == other.name;
+            found.pairs.iter().find(of)
+        });
+        let beside = pair.into_iter().next();
+        let (verdict, reason) = match beside.map(|pair| &pair.beside) {
+            None => (Verdict::Unsure, "right; there is no other kernel beside it".to_owned()),
+            Some(Beside::Identical) => (Verdict::Same, "the same kernel".to_owned()),
+            Some(Beside::Failed(reason)) => (Verdict::from(reason.cause), reason.text.clone()),
+            Some(compared @ Beside::Compared(comparison)) => (comparison.verdict.into(), compared.to_string()),
+        };
+        let comparison = match beside.map(|pair| &pair.beside) {
+            Some(Beside::Compared(comparison)) => Some(comparison),
+            _ => None,
+        };
+        let beside_timed = TimedBeside {
+            instance: group.key.to_string(),
+            tokens,
+            config: timed.label.clone(),
+            us: summary.median / 1e3,
+            gb_per_s: group.instance.bytes() as f64 / summary.median,
+            beside: beside.map(|pair| format!("{}/{}", target.op, pair.incumbent)),
+            times_as_fast: comparison.map(|comparison| comparison.log_ratio.exp()),
+            interval: comparison.map(|comparison| [comparison.interval.low, comparison.interval.high].map(f64::exp)),
+            pairs: comparison.map_or(0, |comparison| comparison.pairs),
+        };
+        if target.variant.is_some() || judge.is_json() {
+            let judgement = Judgement { about: "time", timed: Some(beside_timed), ..judge.plain(&id, verdict, reason) };
+            judge.say(&judgement)?;
+        }
     }
-    let model = Model::open(&args.model)?;
-    let stored = move |weight: Weight| match weight.class() {
-        WeightClass::Vector => Format::F32,
-        _ => model.tensor(weight).format(),
-    };
-    Ok((*Model::open(&args.model)?.shape(), Box::new(stored)))
+    Ok(())
 }
