@@ -3,11 +3,13 @@
 
 mod csv;
 mod json;
+mod judged;
 mod markdown;
 mod table;
 
 pub(crate) use csv::csv;
 pub(crate) use json::json;
+pub(crate) use judged::judged;
 pub(crate) use markdown::{heading, markdown, verdict};
 
 use clap::ValueEnum;

@@ -44,13 +44,13 @@ fn equal_arms_are_not_called_faster_and_wrong_arms_are_refused() {
     let folder = folder();
     plant_wrong_kernel(&folder.path().join("wrong"));
     // Chunks of 100 and of 120 tokens are one pass of a prompt of 9.
-    let arms = arms(&compare(folder.path(), "--chunk 100 --kernels wrong --json --ledger all.jsonl"));
+    let arms = arms(&compare(folder.path(), "--chunk 100 --kernels wrong --format json --ledger all.jsonl"));
     let [baseline, same, wrong] = &arms[..] else { panic!("{arms:?}") };
     assert!(baseline["gate"]["passed"] == true && baseline["timed"].as_array().unwrap().is_empty());
 
     assert_eq!((&same["is_baseline"], same["timed"].as_array().unwrap().len()), (&false.into(), 2));
     // By chance equals are called different once in hundreds of comparisons: not twice in a row.
-    let again = || self::arms(&compare(folder.path(), "--chunk 120 --json"));
+    let again = || self::arms(&compare(folder.path(), "--chunk 120 --format json"));
     assert!(are_called_equal(same) || are_called_equal(&again()[1]), "{same}");
     for timed in same["timed"].as_array().unwrap() {
         let [a, b] = [0, 1].map(|arm| timed["samples_ns"][arm].as_array().unwrap().len());
@@ -117,7 +117,7 @@ fn an_edited_plan_is_compared_and_has_lost_its_evidence() {
     let chunk = text.lines().find(|line| line.contains("prefill_chunk")).unwrap();
     write(folder.path().join("edited.ron"), text.replace(chunk, "prefill_chunk: 5,")).unwrap();
 
-    let line = "compare one.gguf --workload short.ron --budget 1 --plan plan.ron --plan edited.ron --json";
+    let line = "compare one.gguf --workload short.ron --budget 1 --plan plan.ron --plan edited.ron --format json";
     let output = wgoose(folder.path(), line.split_whitespace());
     assert!(output.status.success());
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -167,7 +167,7 @@ fn a_variant_is_an_arm_that_runs_it() {
     let own = own.replace("let row", "let line").replace("row >=", "line >=").replace("row - params", "line - params");
     create_dir_all(folder.path().join("mine/ops/embed")).unwrap();
     write(folder.path().join("mine/ops/embed/lines.wgsl"), own).unwrap();
-    let line = "--kernels mine --variant embed/lines --variant matmul/naive --json --ledger all.jsonl";
+    let line = "--kernels mine --variant embed/lines --variant matmul/naive --format json --ledger all.jsonl";
     let arms = arms(&compare(folder.path(), line));
     let names: Vec<&str> = arms[1..].iter().map(|arm| arm["arm"]["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["variant embed/lines", "variant matmul/naive"], "a folder of a variant is no arm by itself");

@@ -72,6 +72,12 @@ impl Verdict {
     }
 }
 
+/// One verdict for several: the worst where something is wrong, else the best.
+pub fn overall(verdicts: &[Verdict]) -> Option<Verdict> {
+    let worst = verdicts.iter().copied().filter(|verdict| !verdict.is_right()).max();
+    worst.or(verdicts.iter().copied().min())
+}
+
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -116,6 +122,14 @@ impl From<Cause> for Verdict {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn one_that_is_wrong_counts_before_all_others() {
+        use Verdict::{Faster, Race, Same, Wrong};
+        assert_eq!(overall(&[]), None);
+        assert_eq!(overall(&[Same, Faster]), Some(Faster));
+        assert_eq!(overall(&[Faster, Wrong, Race, Same]), Some(Race));
+    }
 
     #[test]
     fn every_verdict_has_a_code_of_its_own_that_no_other_failure_has() {

@@ -4,7 +4,7 @@ mod variants;
 
 use crate::announce::announce;
 use crate::failure::{Failure, WrongUsage};
-use crate::findings::Form;
+use crate::findings::{Form, judged};
 use crate::measuring::{BenchOptions, Question, Workbench, measure};
 use crate::options::{one_of_plans, say_differing, variant};
 use crate::out;
@@ -79,7 +79,8 @@ pub(crate) struct Args {
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Form,
-    /// Print JSON.
+    /// Print verdicts as JSON, an object a line, and exit with the code of the worst, or of the best if nothing is wrong:
+    /// as `wgoose dev kernel --json`.
     #[arg(long, conflicts_with = "format")]
     json: bool,
     /// Draw the intervals to this file, as SVG.
@@ -130,8 +131,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let (Some(path), [findings]) = (&args.picture, &all[..]) {
         out::file(path, picture(findings).as_bytes())?;
     }
-    let form = if args.json { Form::Json } else { args.format };
-    out!("{}", form.of(&all));
+    if args.json {
+        return judged(&all);
+    }
+    out!("{}", args.format.of(&all));
     let is_refused = |findings: &Findings| findings.found.iter().skip(1).all(|found| found.refused.is_some());
     if all.iter().all(is_refused) { Err("nothing was timed: every arm is refused".into()) } else { Ok(()) }
 }

@@ -2,6 +2,7 @@
 
 mod choices;
 mod gains;
+mod judged;
 
 use crate::failure::{Failure, Interrupted, WrongUsage};
 use crate::tuning::{Tuned, TuningEffort, in_use, tune, watched};
@@ -89,6 +90,10 @@ pub(crate) struct Args {
     /// and 60; 1800 on a device that a CPU emulates.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     patience: Option<u64>,
+    /// Print verdicts as JSON, an object a line: of candidates that are wrong, then of the plan in each scenario. The exit
+    /// code is as for `wgoose dev kernel --json`.
+    #[arg(long, conflicts_with = "survey")]
+    json: bool,
     /// Print every candidate and its result.
     #[arg(short, long)]
     verbose: bool,
@@ -181,6 +186,9 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
         return Ok(());
     }
     let place = destination.save(&class, &plan)?;
+    if args.json {
+        return judged::judged(&plan, &place.to_string(), ledger);
+    }
     let (choices, chunk) = (plan.choices.len(), plan.prefill_chunk);
     let (catalogue, best_seen) = (&options.catalogue, best_seen.as_ref());
     outln!("{}", Gains { plan: &plan, catalogue, answers_alike, best_seen });

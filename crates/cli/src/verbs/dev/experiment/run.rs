@@ -3,7 +3,7 @@
 use super::recorded::Recorded;
 use super::render::write;
 use crate::failure::Failure;
-use crate::findings::Form;
+use crate::findings::{Form, judged};
 use crate::measuring::{BenchOptions, Question, Workbench, measure, tune};
 use crate::options::say_differing;
 use crate::progress::{Moving, note};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wgoose_kernels::{Catalogue, Plan};
 use wgoose_measure::driver::Drive;
-use wgoose_measure::experiment::{Arm, Experiment, Ground, Setting, Tuning};
+use wgoose_measure::experiment::{Arm, Experiment, Findings, Ground, Setting, Tuning};
 use wgoose_measure::ledger::{Cause, ImpossibleArm, Ledger, Reason};
 use wgoose_plans::slug;
 use wgoose_session::printable;
@@ -24,6 +24,10 @@ pub(super) struct Args {
     /// Time for the samples of each experiment, in seconds, instead of the declared time.
     #[arg(long, value_name = "SECONDS")]
     budget: Option<u64>,
+    /// Print verdicts as JSON, an object a line, and exit with the code of the worst, or of the best if nothing is wrong:
+    /// as `wgoose dev kernel --json`.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     bench: BenchOptions,
 }
@@ -32,13 +36,18 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     // Before minutes of work.
     let all = args.folders.iter().map(|folder| Recorded::open(folder)).collect::<Result<Vec<_>, _>>()?;
     let bench = args.bench.open()?;
+    let mut found = Vec::new();
     for recorded in &all {
-        one(recorded, &bench, args.budget)?;
+        let findings = one(recorded, &bench, args.budget)?;
+        if !args.json {
+            print(recorded, &findings)?;
+        }
+        found.push(findings);
     }
-    Ok(())
+    if args.json { judged(&found) } else { Ok(()) }
 }
 
-fn one(recorded: &Recorded, bench: &Workbench, budget: Option<u64>) -> Result<(), Failure> {
+fn one(recorded: &Recorded, bench: &Workbench, budget: Option<u64>) -> Result<Findings, Failure> {
     let setting = recorded.experiment.setting(bench.device.is_cpu());
     let objective = setting.objective(&recorded.name);
     let device = slug(&bench.device.fingerprint().adapter);
@@ -66,9 +75,13 @@ fn one(recorded: &Recorded, bench: &Workbench, budget: Option<u64>) -> Result<()
         }
     }
     write(recorded)?;
-    out!("{}", Form::Table.of(std::slice::from_ref(&findings)));
+    Ok(findings)
+}
+
+fn print(recorded: &Recorded, findings: &Findings) -> Result<(), Failure> {
+    out!("{}", Form::Table.of(std::slice::from_ref(findings)));
     for claim in &recorded.experiment.claims {
-        let (found, answer) = claim.answer(&findings);
+        let (found, answer) = claim.answer(findings);
         let found = found.map_or("-".to_owned(), |gain| format!("{gain:.3}"));
         outln!("{} in {}: predicted {:.3}, found {found}: {answer}", claim.arm, claim.scenario(), claim.predicted);
     }

@@ -4,7 +4,7 @@ use crate::failure::{Failure, Judged};
 use serde::Serialize;
 use std::cell::RefCell;
 use wgoose_kernels::{LibraryError, PlanError, TextError};
-use wgoose_measure::judge::Verdict;
+use wgoose_measure::judge::{Verdict, overall};
 use wgoose_runtime::RuntimeError;
 use wgoose_runtime::kernel_bench::property::DrawnCase;
 
@@ -85,27 +85,26 @@ impl Judge {
     pub(super) fn end(&self, kernel: Option<&str>) -> Result<(), Failure> {
         let said = self.said.borrow();
         let wrong: Vec<&(String, Verdict)> = said.iter().filter(|(_, verdict)| !verdict.is_right()).collect();
-        let worst = wrong.iter().map(|(_, verdict)| *verdict).max();
-        let best = said.iter().map(|(_, verdict)| *verdict).min();
+        let verdicts: Vec<Verdict> = said.iter().map(|(_, verdict)| *verdict).collect();
+        let Some(verdict) = overall(&verdicts) else { return Ok(()) };
         if self.is_json
-            && let (Some(kernel), Some(verdict)) = (kernel, worst.or(best))
+            && let Some(kernel) = kernel
         {
-            let reason = match worst {
-                Some(_) => "something is wrong",
-                None => "the best of its verdicts where it was timed",
+            let reason = match verdict.is_right() {
+                false => "something is wrong",
+                true => "the best of its verdicts where it was timed",
             };
             let all = Judgement { about: "all", ..self.plain(kernel, verdict, reason.to_owned()) };
             outln!("{}", serde_json::to_string(&all)?);
         }
         let mut names: Vec<&str> = wrong.iter().map(|(kernel, _)| kernel.as_str()).collect();
         names.dedup();
-        match (worst, best) {
-            (Some(Verdict::Refused), _) if kernel.is_none() => Ok(()),
-            (Some(worst), _) => Err(Judged { verdict: worst, why: format!("{worst}: {}", names.join(", ")) }.into()),
-            (None, Some(best)) if self.is_json && best != Verdict::Faster => {
-                Err(Judged { verdict: best, why: String::new() }.into())
-            }
-            _ => Ok(()),
+        match verdict {
+            Verdict::Refused if kernel.is_none() => Ok(()),
+            Verdict::Faster => Ok(()),
+            right if right.is_right() && !self.is_json => Ok(()),
+            right if right.is_right() => Err(Judged { verdict, why: String::new() }.into()),
+            _ => Err(Judged { verdict, why: format!("{verdict}: {}", names.join(", ")) }.into()),
         }
     }
 }

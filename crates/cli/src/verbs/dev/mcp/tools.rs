@@ -2,8 +2,8 @@
 
 use super::child::{Ended, Workplace};
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, ContentBlock, Implementation, ServerCapabilities, ServerConfig};
-use rmcp::{ErrorData, ServerHandler, schemars, tool, tool_handler, tool_router};
+use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
+use rmcp::{ServerHandler, schemars, tool, tool_handler, tool_router};
 use serde::Deserialize;
 use wgoose_kernels::NoSuchVariant;
 
@@ -74,7 +74,7 @@ impl Tools {
     }
 
     #[tool(description = "All ops and their kernels, with the idea of each and its tunables.")]
-    async fn list(&self) -> Result<CallToolResult, ErrorData> {
+    async fn list(&self) -> Result<String, String> {
         let mut arguments = words("dev kernel");
         self.kernels(&mut arguments);
         self.call(&arguments, None).await
@@ -83,7 +83,7 @@ impl Tools {
     #[tool(
         description = "What somebody needs to write a kernel of an op: definition, operands, tolerance, roofline, best known kernel, rules of the file."
     )]
-    async fn card(&self, Parameters(of): Parameters<CardOf>) -> Result<CallToolResult, ErrorData> {
+    async fn card(&self, Parameters(of): Parameters<CardOf>) -> Result<String, String> {
         known_op(&of.op)?;
         let mut arguments = words("dev kernel");
         arguments.extend([of.op, "--card".to_owned(), "--json".to_owned(), "--budget".to_owned(), "3".to_owned()]);
@@ -95,7 +95,7 @@ impl Tools {
     #[tool(
         description = "Is a kernel right? The sanitizer, every number of rows, every choice of its tunables and random cases, against the op's reference. The last line has the verdict."
     )]
-    async fn check(&self, Parameters(kernel): Parameters<Kernel>) -> Result<CallToolResult, ErrorData> {
+    async fn check(&self, Parameters(kernel): Parameters<Kernel>) -> Result<String, String> {
         let seconds = kernel.seconds;
         let mut arguments = self.judged(kernel)?;
         arguments.extend(words("--tokens 0"));
@@ -105,7 +105,7 @@ impl Tools {
     #[tool(
         description = "Is a kernel right, and how fast beside the others of its op? At each op instance of a model its verdict with an interval."
     )]
-    async fn time(&self, Parameters(timed): Parameters<TimedKernel>) -> Result<CallToolResult, ErrorData> {
+    async fn time(&self, Parameters(timed): Parameters<TimedKernel>) -> Result<String, String> {
         let seconds = timed.kernel.seconds;
         let mut arguments = self.judged(timed.kernel)?;
         model_of(&mut arguments, timed.model, timed.format, timed.tokens);
@@ -118,7 +118,7 @@ impl Tools {
     #[tool(
         description = "A whole model with a kernel in the place of its op's, beside the plan in use: tokens per second in interleaved pairs, after the quality gate."
     )]
-    async fn compare(&self, Parameters(compared): Parameters<Compared>) -> Result<CallToolResult, ErrorData> {
+    async fn compare(&self, Parameters(compared): Parameters<Compared>) -> Result<String, String> {
         known_op(&compared.op)?;
         if let Some(text) = &compared.text {
             self.write(&compared.op, &compared.name, text)?;
@@ -135,7 +135,7 @@ impl Tools {
 
 impl Tools {
     /// The arguments that judge a kernel, whose text is written if it is given.
-    fn judged(&self, Kernel { op, name, text, seed, .. }: Kernel) -> Result<Vec<String>, ErrorData> {
+    fn judged(&self, Kernel { op, name, text, seed, .. }: Kernel) -> Result<Vec<String>, String> {
         known_op(&op)?;
         if let Some(text) = &text {
             self.write(&op, &name, text)?;
@@ -149,13 +149,13 @@ impl Tools {
         Ok(arguments)
     }
 
-    fn write(&self, op: &str, name: &str, text: &str) -> Result<(), ErrorData> {
+    fn write(&self, op: &str, name: &str, text: &str) -> Result<(), String> {
         let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         if name.is_empty() || !name.chars().all(is_part) {
             let why = format!("'{name}' is no name of a kernel: small letters, digits and underscores");
-            return Err(ErrorData::invalid_params(why, None));
+            return Err(why);
         }
-        self.workplace.write(op, name, text).map_err(|why| ErrorData::internal_error(why, None))
+        self.workplace.write(op, name, text)
     }
 
     fn kernels(&self, arguments: &mut Vec<String>) {
@@ -164,11 +164,9 @@ impl Tools {
         }
     }
 
-    async fn call(&self, arguments: &[String], seconds: Option<u64>) -> Result<CallToolResult, ErrorData> {
-        let ended = self.workplace.run(arguments, seconds).await;
-        let Ended { is_done, text } = ended.map_err(|why| ErrorData::internal_error(why, None))?;
-        let content = vec![ContentBlock::text(text)];
-        Ok(if is_done { CallToolResult::success(content) } else { CallToolResult::error(content) })
+    async fn call(&self, arguments: &[String], seconds: Option<u64>) -> Result<String, String> {
+        let Ended { is_done, text } = self.workplace.run(arguments, seconds).await?;
+        if is_done { Ok(text) } else { Err(text) }
     }
 }
 
@@ -187,8 +185,8 @@ impl ServerHandler for Tools {
     }
 }
 
-fn known_op(op: &str) -> Result<(), ErrorData> {
-    NoSuchVariant::unless_op(op).map(drop).map_err(|error| ErrorData::invalid_params(error.to_string(), None))
+fn known_op(op: &str) -> Result<(), String> {
+    NoSuchVariant::unless_op(op).map(drop).map_err(|error| error.to_string())
 }
 
 fn words(line: &str) -> Vec<String> {
