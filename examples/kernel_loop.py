@@ -1,15 +1,9 @@
-"""A program that writes kernels: varies the text of one until `wgoose dev kernel` says FASTER. Sees JSON only.
+"""Varies a kernel's text until `wgoose dev kernel --json` says FASTER: python kernel_loop.py WGOOSE FOLDER
 
-    python examples/kernel_loop.py wgoose kernels
-
-WGOOSE is the program, KERNELS a folder for what is written. The op is `mul`, y = a * b: vectors of several widths, several
-of them for each thread. A verdict is about the kernel beside the fastest other one, those of former rounds included.
+The op is `mul`, y = a * b. A verdict is about a kernel beside the fastest other one, those of former rounds included.
 """
 
-import json
-import random
-import subprocess
-import sys
+import json, random, subprocess, sys
 from pathlib import Path
 
 TEXT = """// idea: y = a * b, {each} vectors of {width} for each thread.
@@ -26,11 +20,8 @@ const_assert M % {width}u == 0u;    // rows of whole vectors
 @group(0) @binding(3) var<storage, read_write> y: array<{type}>;
 
 @compute @workgroup_size(WG)
-fn main(
-    @builtin(workgroup_id) workgroup: vec3<u32>,
-    @builtin(num_workgroups) grid: vec3<u32>,
-    @builtin(local_invocation_index) tid: u32,
-) {{
+fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(num_workgroups) grid: vec3<u32>,
+        @builtin(local_invocation_index) tid: u32) {{
     let first = workgroup_index(workgroup, grid) * WG * {each}u + tid;
     for (var n = 0u; n < {each}u; n++) {{
         let i = first + n * WG;

@@ -103,7 +103,7 @@ impl Invalidity {
         match cause {
             Cause::Timeout => Invalidity::Timeout,
             Cause::Compile => Invalidity::Compile,
-            Cause::WrongResult | Cause::Impossible => Invalidity::Correctness,
+            Cause::WrongResult | Cause::Race | Cause::Impossible => Invalidity::Correctness,
             Cause::Constraint => Invalidity::Constraints,
             Cause::Runtime | Cause::OutOfMemory | Cause::DeviceLost | Cause::NotResident | Cause::Crash => {
                 Invalidity::Runtime

@@ -111,6 +111,7 @@ impl From<Cause> for Verdict {
         match cause {
             Cause::Constraint | Cause::Compile | Cause::NotResident => Verdict::Refused,
             Cause::WrongResult => Verdict::Wrong,
+            Cause::Race => Verdict::Race,
             Cause::Impossible => Verdict::Impossible,
             Cause::Timeout => Verdict::Timeout,
             Cause::Runtime | Cause::OutOfMemory | Cause::DeviceLost | Cause::Crash => Verdict::Crashed,

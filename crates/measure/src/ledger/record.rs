@@ -354,6 +354,9 @@ pub enum Cause {
     DeviceLost,
     /// It ran, and its numbers are wrong.
     WrongResult,
+    /// It races, reads what nobody wrote, leaves a bound, or depends on an order that nothing promises: the sanitizer
+    /// says where.
+    Race,
     /// It ran in less time than the device needs to read what it reads, or to compute what it computes.
     Impossible,
     /// The persistent kernel of a plan did not run.
@@ -372,6 +375,7 @@ impl fmt::Display for Cause {
             Cause::OutOfMemory => "out of memory",
             Cause::DeviceLost => "device lost",
             Cause::WrongResult => "wrong result",
+            Cause::Race => "race",
             Cause::Impossible => "impossible",
             Cause::NotResident => "not resident",
             Cause::Crash => "crash",

@@ -7,6 +7,7 @@ use crate::ledger::{self, Cause, Gate, Outcome, Timing};
 use crate::result_cache::site_id;
 use crate::space::InstanceGroup;
 use crate::stats::schedule::{Arm, abba};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::plan::default_kernel;
@@ -14,6 +15,7 @@ use wgoose_kernels::{Catalogue, Instance, Kernel, KernelError, Limits, Precision
 use wgoose_runtime::kernel_bench::{
     Bench, Case, Ceiling, Clock, ClockSource, Deviation, Expected, Numbers, Operands, bits, check, check_after, is_steady,
 };
+use wgoose_runtime::kernel_bench::sanitize::first_fault;
 use wgoose_runtime::{Device, RuntimeError};
 
 /// Nanoseconds that one sample should take at least.
@@ -97,6 +99,8 @@ pub struct KernelRunner {
     /// What the device can do at most; `None` before it was measured, and of a CPU, whose caches hold what a kernel reads
     /// again.
     ceiling: Option<Ceiling>,
+    /// What the sanitizer says of variants that are not this program's own: what is wrong, if anything.
+    sanitized: BTreeMap<String, Option<String>>,
     /// The site that was asked for last.
     place: Option<Place>,
     control: Option<(Configured, Bench)>,
@@ -123,8 +127,19 @@ impl KernelRunner {
         let clock = Clock::self_test(device, &|pass, n| bench.encode(pass, n))?;
         let pulse = Pulse::new(device, bench);
         let (device, catalogue) = (Arc::clone(device), Arc::clone(catalogue));
-        let ceiling = None;
-        Ok(KernelRunner { device, catalogue, clock, begun, seed, ceiling, place: None, control: None, pulse, gone: None })
+        Ok(KernelRunner {
+            device,
+            catalogue,
+            clock,
+            begun,
+            seed,
+            ceiling: None,
+            sanitized: BTreeMap::new(),
+            place: None,
+            control: None,
+            pulse,
+            gone: None,
+        })
     }
 
     /// What the device can do at most, where that is known already, instead of measuring it.
@@ -202,6 +217,9 @@ impl KernelRunner {
     ) -> Result<(Outcome, Cost), RunnerError> {
         let (kernel, instance) = self.kernel(site, which)?;
         let mut lap = Lap::begin();
+        if let Some(why) = self.race(&site.key.op, which) {
+            return Ok((Outcome::failed(Cause::Race, why), Cost { check: lap.end(), ..Cost::default() }));
+        }
         let setup = self.setup(site, &instance, Numbers::Even)?;
         let prepared = lap.end();
         let bench = setup.operands.bench(&kernel)?;
@@ -229,6 +247,14 @@ impl KernelRunner {
         let detail = format!("largest error relative to rms, allowed {tolerance:.1e}");
         let gate = Gate { bits: Some(deviation.bits), ..Gate::passed([worst; 2], detail) };
         Ok((Outcome::Kernel(Timing { samples_ns, repeats, copies, gate: Some(gate) }), cost))
+    }
+
+    /// What the sanitizer finds in a variant that is not this program's own, in the kernel nearest to its default: those
+    /// of this program are held by its tests.
+    fn race(&mut self, op: &str, which: &Configured) -> Option<String> {
+        let variant = self.catalogue.variant(op, &which.variant).filter(|variant| self.catalogue.is_brought(variant))?;
+        let found = || first_fault(op, variant).map(|fault| fault.to_string());
+        self.sanitized.entry(format!("{op}/{}", which.variant)).or_insert_with(found).clone()
     }
 
     /// What is wrong with a kernel once it was timed, if anything: what it left, or times that nothing can have.

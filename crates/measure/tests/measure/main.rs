@@ -5,6 +5,7 @@
 mod aa_rate;
 mod driver;
 mod extended;
+mod judge;
 mod ledger;
 mod quality;
 mod running;

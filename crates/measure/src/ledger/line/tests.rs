@@ -85,6 +85,7 @@ fn reason() -> impl Strategy<Value = Reason> {
         Cause::OutOfMemory,
         Cause::DeviceLost,
         Cause::WrongResult,
+        Cause::Race,
         Cause::Impossible,
         Cause::NotResident,
         Cause::Crash,

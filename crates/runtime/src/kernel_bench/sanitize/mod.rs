@@ -8,7 +8,7 @@ pub use cases::{Coverage, SanitizedCase, cases, widest_limits};
 
 use crate::kernel_bench::Case;
 use std::fmt;
-use wgoose_kernels::{Kernel, Limits, dispatch_size};
+use wgoose_kernels::{Kernel, Limits, Variant, dispatch_size};
 use wgoose_sanitizer::{Access, Dispatch, Finding, Order, Report, SanitizerError, Shader};
 
 /// Variables of the workgroup that stand for the memory of others, as `pipelines/spirv/reinterpret.rs` has them.
@@ -116,6 +116,25 @@ pub fn sanitize(
     let dispatch = dispatch(kernel, case, limits, options)?;
     let report = shader.check(&dispatch, &options.orders).map_err(refused)?;
     Ok(findings(kernel, report))
+}
+
+/// The first fault that no comment allows, of the kernel nearest to a variant's default; `None` also where the sanitizer
+/// does not know something that it does, which is logged.
+pub fn first_fault(op: &str, variant: &Variant) -> Option<KernelFinding> {
+    let options = SanitizeOptions::default();
+    let limits = widest_limits(options.subgroup_size);
+    // A text that is wrong says so where the kernel is made.
+    for case in cases(op, variant, &limits, Coverage::Default).unwrap_or_default() {
+        match sanitize(&case.kernel, &case.case, &limits, &options) {
+            Ok(found) => {
+                if let Some(fault) = found.into_iter().find(|found| found.finding.allowed.is_none()) {
+                    return Some(fault);
+                }
+            }
+            Err(error) => tracing::warn!("not sanitized: {error}"),
+        }
+    }
+    None
 }
 
 /// A kernel's text as the sanitizer reads it.

@@ -6,25 +6,6 @@ use std::time::Instant;
 use wgoose_kernels::Variant;
 use wgoose_runtime::kernel_bench::sanitize::{Coverage, KernelFinding, SanitizeOptions, cases, sanitize, widest_limits};
 
-/// The first fault that no comment allows, of the kernel nearest to a variant's default; `None` also where the sanitizer
-/// does not know something that it does.
-pub(super) fn first_fault(op: &str, variant: &Variant) -> Result<Option<KernelFinding>, Failure> {
-    let options = SanitizeOptions::default();
-    let limits = widest_limits(options.subgroup_size);
-    let Ok(cases) = cases(op, variant, &limits, Coverage::Default) else { return Ok(None) };
-    for case in &cases {
-        match sanitize(&case.kernel, &case.case, &limits, &options) {
-            Ok(found) => {
-                if let Some(fault) = found.into_iter().find(|found| found.finding.allowed.is_none()) {
-                    return Ok(Some(fault));
-                }
-            }
-            Err(error) => tracing::warn!("not sanitized: {error}"),
-        }
-    }
-    Ok(None)
-}
-
 /// The file and the line of the first access.
 pub(super) fn place(found: &KernelFinding) -> (Option<String>, Option<usize>) {
     match found.first.rsplit_once(':') {

@@ -12,6 +12,7 @@ use wgoose_kernels::{Catalogue, Variant};
 use wgoose_measure::judge::Verdict;
 use wgoose_runtime::Device;
 use wgoose_runtime::RuntimeError;
+use wgoose_runtime::kernel_bench::sanitize::first_fault;
 use wgoose_runtime::kernel_bench::property::{
     Amount, DrawnCase, Tested, run_case, test_choices, test_rows, test_variant,
 };
@@ -31,7 +32,7 @@ pub(super) fn all(
             outln!("{id}: {}", variant.idea());
         }
         let is_strange = target.variant.is_some() || catalogue.is_brought(variant);
-        if is_strange && let Some(race) = sanitize::first_fault(&target.op, variant)? {
+        if is_strange && let Some(race) = first_fault(&target.op, variant) {
             if !judge.is_json() {
                 outln!("  RACE: {race}");
                 outln!("  wgoose dev kernel {id} --sanitize{} shows all", folder(args));
