@@ -15,6 +15,7 @@ use wgoose_files::default_cache_dir;
 use wgoose_kernels::{Catalogue, Differing, LibraryError, Precision, StateFormat};
 use wgoose_loader::Container;
 use wgoose_loader::adapter::AdapterSource;
+use wgoose_plans::catalogue;
 use wgoose_runtime::{DeviceLimits, GpuExecutor, Residency};
 use wgoose_session::{Backend, PlanChoice, Session, SessionBuilder, VocabularyChoice};
 
@@ -113,12 +114,12 @@ pub(crate) struct KernelOptions {
 impl KernelOptions {
     /// The kernels; a file that is wrong is an error.
     pub(crate) fn catalogue(&self) -> Result<Arc<Catalogue>, LibraryError> {
-        self.read_with(Catalogue::with_folder)
+        self.read_with(catalogue::with_folder)
     }
 
     /// The kernels but for those of files that are wrong: [`Catalogue::broken`].
     pub(crate) fn catalogue_in_part(&self) -> Result<Arc<Catalogue>, LibraryError> {
-        self.read_with(Catalogue::with_folder_in_part)
+        self.read_with(catalogue::with_folder_in_part)
     }
 
     /// The folder.
@@ -138,7 +139,7 @@ impl KernelOptions {
         if let Some(known) = self.read.get() {
             return Ok(Arc::clone(known));
         }
-        let catalogue = self.folder.as_deref().map_or_else(|| Ok(Catalogue::embedded()), read)?;
+        let catalogue = self.folder.as_deref().map_or_else(|| Ok(catalogue::embedded()), read)?;
         Ok(Arc::clone(self.read.get_or_init(|| catalogue)))
     }
 }

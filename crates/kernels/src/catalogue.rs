@@ -1,5 +1,6 @@
 //! The catalogue: the variants of each op, from a scan of `kernels-wgsl/` and of a folder beside it.
 
+use crate::heuristics::Heuristics;
 use crate::library::{Library, LibraryError};
 use crate::wgsl::{Standing, TextError};
 use crate::{Config, Instance, Kernel, KernelError, Limits, Variant, ops};
@@ -76,7 +77,7 @@ pub struct Differing {
 }
 
 impl Catalogue {
-    /// That of the binary.
+    /// That of the binary, without speed heuristics: `wgoose_plans::catalogue` has those.
     ///
     /// # Panics
     /// If a file of the binary cannot be read: a bug that every test finds.
@@ -127,6 +128,14 @@ impl Catalogue {
             variants.sort_by_key(|v| v.default_place(op).unwrap_or(u32::MAX));
         }
         Catalogue { library, of_op, broken, in_part: false, forced: BTreeMap::new() }
+    }
+
+    /// The same, where speed heuristics prune configurations.
+    #[must_use]
+    pub fn with_heuristics(&self, heuristics: &Arc<Heuristics>) -> Catalogue {
+        let guided = |variants: &Vec<Variant>| variants.iter().map(|v| v.with_heuristics(heuristics)).collect();
+        let of_op = self.of_op.iter().map(|(op, variants)| (*op, guided(variants))).collect();
+        Catalogue { of_op, ..self.clone() }
     }
 
     fn sound(self) -> Result<Arc<Catalogue>, TextError> {

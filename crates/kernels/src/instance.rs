@@ -88,6 +88,24 @@ impl fmt::Display for Knows {
     }
 }
 
+/// Every size of an instance, by the name that kernel files and rules have for it.
+const SIZES: [(&str, fn(&Instance) -> u32); 13] = [
+    ("rows", |i| i.rows),
+    // Rules go by the bucket: a plan's choice has to serve every row count of its bucket.
+    ("up_to_rows", |i| bucket(i.rows)),
+    ("k", |i| i.k),
+    ("m", |i| i.m),
+    ("shard_rows", |i| i.shard_rows),
+    ("heads", |i| i.heads),
+    ("head_size", |i| i.head_size),
+    ("segments", |i| i.segments),
+    ("planes", |i| i.planes),
+    ("rank_decay", |i| i.ranks[0]),
+    ("rank_iclr", |i| i.ranks[1]),
+    ("rank_value", |i| i.ranks[2]),
+    ("rank_gate", |i| i.ranks[3]),
+];
+
 impl Packed {
     /// What values are divided by: those up to a million are finite.
     pub const SCALE: f32 = 16.0;
@@ -194,43 +212,35 @@ impl Instance {
         self.planes as usize * self.rows as usize * self.m as usize
     }
 
-    /// What a kernel file knows by this name in `// op:`, `// grid:` and `// prune:`; `None` if no op has such a size.
+    /// Whether rules know a size or a truth value of ops by this name.
+    pub(crate) fn is_fact(name: &str) -> bool {
+        ["add", "x_packed", "y_packed"].contains(&name) || SIZES.iter().any(|(size, _)| *size == name)
+    }
+
+    /// What a kernel file knows by this name in `// op:` and `// grid:`, and a speed heuristic; `None` if no op has such
+    /// a size.
     pub(crate) fn fact(&self, name: &str) -> Option<Fact> {
         let activation = match self.op {
             Op::Matmul { activation } | Op::NormMatmul { activation, .. } => activation,
             Op::Activate { activation } | Op::BiasActivate { activation } => activation,
             _ => Activation::None,
         };
-        let number = match name {
-            "activation" => {
-                return Some(Fact::Name(match activation {
-                    Activation::None => "NONE",
-                    Activation::Tanh => "TANH",
-                    Activation::Sigmoid => "SIGMOID",
-                    Activation::ReluSquared => "RELU_SQUARED",
-                    Activation::Decay => "DECAY",
-                }));
+        Some(match name {
+            "activation" => Fact::Name(match activation {
+                Activation::None => "NONE",
+                Activation::Tanh => "TANH",
+                Activation::Sigmoid => "SIGMOID",
+                Activation::ReluSquared => "RELU_SQUARED",
+                Activation::Decay => "DECAY",
+            }),
+            "add" => Fact::Bool(self.op == Op::MatmulAdd),
+            "x_packed" => Fact::Bool(self.packed.x),
+            "y_packed" => Fact::Bool(self.packed.y),
+            _ => {
+                let (_, size) = SIZES.iter().find(|(size, _)| *size == name)?;
+                Fact::Number(size(self).into())
             }
-            "add" => return Some(Fact::Bool(self.op == Op::MatmulAdd)),
-            "x_packed" => return Some(Fact::Bool(self.packed.x)),
-            "y_packed" => return Some(Fact::Bool(self.packed.y)),
-            "rows" => self.rows,
-            // Rules go by the bucket: a plan's choice has to serve every row count of its bucket.
-            "up_to_rows" => bucket(self.rows),
-            "k" => self.k,
-            "m" => self.m,
-            "shard_rows" => self.shard_rows,
-            "heads" => self.heads,
-            "head_size" => self.head_size,
-            "segments" => self.segments,
-            "planes" => self.planes,
-            "rank_decay" => self.ranks[0],
-            "rank_iclr" => self.ranks[1],
-            "rank_value" => self.ranks[2],
-            "rank_gate" => self.ranks[3],
-            _ => return None,
-        };
-        Some(Fact::Number(number.into()))
+        })
     }
 
     /// How kernels read an operand.

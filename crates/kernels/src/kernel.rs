@@ -1,7 +1,7 @@
 //! A kernel: a variant specialised for an op instance, validated, ready to be compiled by a runtime.
 
 use crate::library::Library;
-use crate::wgsl::{LineOrigins, Outline, Reader, Setting, Text, TextError, module};
+use crate::wgsl::{LineOrigins, Names, Outline, Reader, Setting, Text, TextError, module};
 use crate::{Access, Binding, Config, Facts, Instance, KernelError, Limits, Refusal, Variant};
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Specialises a variant, whatever hunches say of the configuration.
+    /// Specialises a variant, whatever speed heuristics say of the configuration.
     ///
     /// # Errors
     /// The constraint that it breaks, or a text that is wrong.
@@ -97,7 +97,7 @@ impl Kernel {
         }
         let device = |name: &str| limits.named(name);
         let setting = Setting { tunables: &document.tunables, chosen: &config, op: &|_| None, device: &device };
-        if let Some(broken) = outline.broken(&setting, false)? {
+        if let Some(broken) = outline.broken(&Names::new(&outline, &setting))? {
             return Err(Refusal::broken(broken).into());
         }
         let label = chosen.iter().fold(path.to_string(), |label, (name, value)| format!("{label} {name}={value}"));

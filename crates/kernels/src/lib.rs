@@ -17,14 +17,15 @@
 //!   matrix, the rows of this dispatch. Instances of one op with the same sizes, formats and bucket of rows share a
 //!   **tuning key** ([`plan::TuningKey`]), for which a plan makes one choice.
 //! - A **variant** ([`Variant`]) is one way to compute an op: one complete WGSL file. It declares its idea, the device
-//!   features that it needs, its grid, what may be chosen (*tunables*), its legality (`const_assert`), and speed
-//!   heuristics that may be overruled (`// prune:`). `kernels-wgsl/README.md` defines the directives.
+//!   features that it needs, its grid, what may be chosen (*tunables*) and its legality (`const_assert`).
+//!   `kernels-wgsl/README.md` defines the directives.
 //! - A **configuration** ([`Config`]) takes one choice of each tunable of a variant.
 //! - A **kernel** ([`Kernel`]) is a variant specialised for an instance, a configuration and the limits of a device
 //!   ([`Limits`], plain data). The hash of its final text without comments is its identity; its **facts** ([`Facts`])
 //!   are from naga's module. A configuration that breaks a constraint gives a [`Refusal`]; a wrong file gives a
 //!   [`TextError`].
-//! - The **catalogue** ([`Catalogue`]) has every variant of the binary and of a folder.
+//! - The **catalogue** ([`Catalogue`]) has every variant of the binary and of a folder, and the **speed heuristics**
+//!   ([`Heuristics`]) that it was given: rules that may be overruled, by the vendor of the device.
 //! - A **phase** (here a *stage*) is a kernel inside the [megakernel](persistent) of a run of layers.
 //! - A **plan** ([`Plan`]) is everything that can be chosen for a device and a model, and nothing that can be derived.
 //!
@@ -38,6 +39,7 @@ mod catalogue;
 mod config;
 mod facts;
 mod hand_over;
+mod heuristics;
 mod instance;
 mod kernel;
 mod library;
@@ -66,6 +68,7 @@ pub use catalogue::{Catalogue, Differing, NoSuchVariant};
 pub use config::{Config, ConfigError, SpelledConfig};
 pub use facts::{Access, Arithmetic, Binding, Element, Facts};
 pub use hand_over::HandOver;
+pub use heuristics::{Heuristics, HeuristicsError, HeuristicsText};
 pub use instance::{Instance, InstanceInput, Knows, Packed};
 pub use kernel::{Kernel, KernelHash, dispatch_size};
 pub use library::LibraryError;

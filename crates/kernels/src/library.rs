@@ -112,6 +112,36 @@ impl Library {
         self.files.iter().map(|(path, _)| path)
     }
 
+    /// The path of a file, as it is kept.
+    pub(crate) fn path(&self, path: &str) -> Option<&Arc<str>> {
+        self.files.get(path).map(|(path, _)| path)
+    }
+
+    /// Whether a file, or one that it may import, defines a constant of that name.
+    pub(crate) fn defines(&self, path: &Arc<str>, name: &str) -> bool {
+        let formats: Vec<Format> = Format::all().collect();
+        // Files, each with the operand that it is renamed to.
+        let mut next: Vec<(String, Option<String>)> = vec![(path.to_string(), None)];
+        let mut seen: BTreeSet<(String, Option<String>)> = BTreeSet::new();
+        while let Some(file) = next.pop() {
+            let (path, operand) = &file;
+            let Some(document) = self.documents.get(path.as_str()).filter(|_| !seen.contains(&file)) else { continue };
+            if document.defines(name, operand.as_deref()) {
+                return true;
+            }
+            for import in &document.imports {
+                for path in import.paths(&formats, &|_| None) {
+                    let is_of_operand = self.documents.get(path.as_str()).is_some_and(|file| file.is_of_operand);
+                    let inherited = || operand.clone().filter(|_| is_of_operand);
+                    let operand = import.operand.clone().or_else(inherited);
+                    next.push((path, operand));
+                }
+            }
+            seen.insert(file);
+        }
+        false
+    }
+
     /// The files that cannot be read.
     pub(crate) fn broken(&self) -> impl Iterator<Item = &TextError> {
         self.broken.values()

@@ -96,8 +96,16 @@ pub struct Limits {
     pub multiprocessors: u32,
     /// Whether it is a software adapter, which compiles kernels for the CPU: a large one takes it up to a minute.
     pub is_cpu: bool,
+    /// PCI id of its vendor, 0 if unknown: speed heuristics go by it.
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    pub vendor: u32,
     /// Optional features.
     pub features: BTreeSet<Feature>,
+}
+
+/// Whether a vendor is not known. Records of before have none.
+fn is_unknown(vendor: &u32) -> bool {
+    *vendor == 0
 }
 
 impl Limits {
@@ -118,6 +126,7 @@ impl Limits {
             min_subgroup: 4,
             multiprocessors: Limits::SOME_MULTIPROCESSORS,
             is_cpu: false,
+            vendor: 0,
             features: BTreeSet::new(),
         }
     }
@@ -125,6 +134,11 @@ impl Limits {
     /// Whether kernels may multiply on matrix units.
     pub fn has_matrix_units(&self) -> bool {
         self.features.contains(&Feature::CooperativeMatrix)
+    }
+
+    /// Whether kernel files know a limit by this name.
+    pub(crate) fn is_name(name: &str) -> bool {
+        Limits::webgpu().named(name).is_some()
     }
 
     /// The limit that a kernel file knows by this name.

@@ -1,6 +1,7 @@
 //! Reasons for not using a kernel.
 
-use crate::wgsl::{Broken, Kind, TextError};
+use crate::heuristics::Heuristic;
+use crate::wgsl::{Broken, TextError};
 use crate::{Feature, Knows, Precision};
 use std::sync::Arc;
 
@@ -19,11 +20,11 @@ pub enum Refusal {
         /// Its comment.
         reason: String,
     },
-    /// A hunch about speed in its file; an exhaustive sweep ignores it.
-    #[error("pruned: {reason} ({path}.wgsl:{line})")]
+    /// A speed heuristic, which an exhaustive sweep ignores.
+    #[error("pruned: {reason} ({file}:{line})")]
     Pruned {
         /// The file with the rule.
-        path: Arc<str>,
+        file: Arc<str>,
         /// Its line.
         line: usize,
         /// The rule.
@@ -79,12 +80,13 @@ impl Refusal {
         matches!(self, Refusal::Feature(_) | Refusal::Limit { .. })
     }
 
-    pub(crate) fn broken((broken, kind): (Broken, Kind)) -> Self {
-        let Broken { path, line, rule, reason } = broken;
-        match kind {
-            Kind::Rule => Refusal::Illegal { path, line, rule, reason },
-            Kind::Hunch => Refusal::Pruned { path, line, rule, reason },
-        }
+    pub(crate) fn broken(Broken { path, line, rule, reason }: Broken) -> Self {
+        Refusal::Illegal { path, line, rule, reason }
+    }
+
+    pub(crate) fn pruned(Heuristic { file, rule, .. }: &Heuristic) -> Self {
+        let (line, reason) = (rule.line, rule.reason.clone());
+        Refusal::Pruned { file: Arc::clone(file), line, rule: rule.text.clone(), reason }
     }
 }
 

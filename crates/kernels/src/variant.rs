@@ -1,8 +1,9 @@
 //! A variant: one way to compute an op. One WGSL file, complete by itself.
 
 use crate::config::{Config, ConfigError, SpelledConfig};
+use crate::heuristics::Heuristics;
 use crate::library::Library;
-use crate::wgsl::{Declared, Outline, Rule, Setting, TextError};
+use crate::wgsl::{Declared, Names, Outline, Rule, Setting, TextError};
 use crate::{Feature, Instance, KernelError, Knows, Limits, Packed, Precision, Refusal};
 use std::sync::Arc;
 use wgoose_graph::Format;
@@ -19,6 +20,7 @@ pub struct Variant {
     tunables: Vec<Declared>,
     places: Vec<(Option<String>, u32)>,
     library: Arc<Library>,
+    heuristics: Arc<Heuristics>,
 }
 
 impl Variant {
@@ -43,7 +45,13 @@ impl Variant {
             tunables: document.tunables.clone(),
             places: document.places.clone(),
             library: Arc::clone(library),
+            heuristics: Arc::default(),
         })
+    }
+
+    /// The same, whose configurations these rules may prune.
+    pub(crate) fn with_heuristics(&self, heuristics: &Arc<Heuristics>) -> Variant {
+        Variant { heuristics: Arc::clone(heuristics), ..self.clone() }
     }
 
     /// `folder/name`.
@@ -181,7 +189,8 @@ impl Variant {
     /// Its grid has no value.
     pub fn workgroups(&self, instance: &Instance, config: &Config, limits: &Limits) -> Result<u64, TextError> {
         let outline = self.outline(instance, config)?;
-        outline.number(&self.grid, &self.setting(config, &|name| instance.fact(name), &|name| limits.named(name)))
+        let (op, device) = (|name: &str| instance.fact(name), |name: &str| limits.named(name));
+        outline.number(&self.grid, &Names::new(&outline, &self.setting(config, &op, &device)))
     }
 
     /// Values that its workgroups hand to one another through memory.
@@ -191,7 +200,8 @@ impl Variant {
     pub fn partials(&self, instance: &Instance, config: &Config, limits: &Limits) -> Result<u64, TextError> {
         let Some(partials) = &self.partials else { return Ok(0) };
         let outline = self.outline(instance, config)?;
-        outline.number(partials, &self.setting(config, &|name| instance.fact(name), &|name| limits.named(name)))
+        let (op, device) = (|name: &str| instance.fact(name), |name: &str| limits.named(name));
+        outline.number(partials, &Names::new(&outline, &self.setting(config, &op, &device)))
     }
 
     pub(crate) fn setting<'a>(
@@ -222,14 +232,14 @@ impl Variant {
         Packed { x, y, ..neither }
     }
 
-    /// Refuses what is not legal, and if `with_hunches` what a hunch speaks against.
+    /// Refuses what is not legal, and if `with_heuristics` what a speed heuristic prunes.
     pub(crate) fn check(
         &self,
         outline: &Outline,
         instance: &Instance,
         config: &Config,
         limits: &Limits,
-        with_hunches: bool,
+        with_heuristics: bool,
     ) -> Result<(), KernelError> {
         if let Some(missing) = outline.needs.iter().find(|f| !limits.features.contains(f)) {
             return Err(Refusal::Feature(*missing).into());
@@ -246,30 +256,42 @@ impl Variant {
         }
         let (op, device) = (|name: &str| instance.fact(name), |name: &str| limits.named(name));
         let setting = self.setting(config, &op, &device);
-        if let Some(broken) = outline.broken(&setting, with_hunches)? {
+        let names = Names::new(outline, &setting);
+        if let Some(broken) = outline.broken(&names)? {
             return Err(Refusal::broken(broken).into());
         }
-        if outline.number(&self.grid, &setting)? == 0 {
+        if with_heuristics {
+            let mut about = outline.files.iter().flat_map(|path| self.heuristics.about(path, limits.vendor));
+            // A rule may be without a value where a folder has another file in the place of the one that it is about.
+            if let Some(heuristic) = about.find(|heuristic| heuristic.rule.expression.truth(&names) == Ok(false)) {
+                return Err(Refusal::pruned(heuristic).into());
+            }
+        }
+        if outline.number(&self.grid, &names)? == 0 {
             let (path, line, rule) = (Arc::clone(&self.path), self.grid.line, self.grid.text.clone());
             return Err(Refusal::Illegal { path, line, rule, reason: "a grid without workgroups".to_owned() }.into());
         }
         Ok(())
     }
 
-    /// Whether a configuration is legal and no hunch speaks against it: what is tried unless it is asked for by name.
+    /// Whether a configuration is legal and no speed heuristic prunes it: what is tried unless it is asked for by name.
     ///
     /// # Errors
-    /// The constraint or hunch, or a file that is wrong.
+    /// The constraint or heuristic, or a file that is wrong.
     pub fn admits(&self, instance: &Instance, config: &Config, limits: &Limits) -> Result<(), KernelError> {
         let outline = self.outline(instance, config)?;
         self.check(&outline, instance, config, limits, true)
     }
 
-    /// Whether a hunch speaks against every configuration: none need be asked.
+    /// Whether a speed heuristic about its own file prunes every configuration: none need be asked.
     pub(crate) fn is_pruned_whole(&self, instance: &Instance, limits: &Limits) -> bool {
+        let Ok(outline) = self.outline(instance, &self.default_config()) else { return false };
         let (op, device) = (|name: &str| instance.fact(name), |name: &str| limits.named(name));
+        // Without tunables only rules that do without them have a value.
         let setting = Setting { tunables: &[], chosen: &[], op: &op, device: &device };
-        self.outline(instance, &self.default_config()).is_ok_and(|outline| outline.is_pruned_whole(&setting))
+        let names = Names::new(&outline, &setting);
+        let mut about = self.heuristics.about(&self.path, limits.vendor);
+        about.any(|heuristic| heuristic.rule.expression.truth(&names) == Ok(false))
     }
 
     /// Hash of all files that a configuration may be made of where matrices have these formats, comments apart, 32 hex

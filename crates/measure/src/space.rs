@@ -159,7 +159,7 @@ pub type BrokenVariant<'c> = (&'c Variant, TextError);
 pub struct Scope {
     /// The least precise arithmetic that a kernel may use.
     pub allowed: Precision,
-    /// Whether hunches about speed (`// prune:`) are ignored.
+    /// Whether speed heuristics are ignored.
     pub exhaustive: bool,
 }
 
@@ -230,6 +230,7 @@ impl PersistentGrid {
 mod tests {
     use super::*;
     use wgoose_kernels::Plan;
+    use wgoose_plans::catalogue;
 
     #[test]
     fn the_space_has_every_kind_of_instance_once_and_every_refusal() {
@@ -240,7 +241,7 @@ mod tests {
         assert_eq!((count("matmul"), count("matmul_add")), (12 + 1, 24));
 
         let head = groups.iter().find(|g| g.key.m == 65536).unwrap();
-        let catalogue = Catalogue::embedded();
+        let catalogue = catalogue::embedded();
         let scope = Scope { allowed: Precision::F32, exhaustive: false };
         let (all, broken) = configurations(head, &Limits::webgpu(), scope, &catalogue);
         let refused = all.iter().filter(|c| c.refusal.is_some()).count();
@@ -259,7 +260,7 @@ mod tests {
         let (adapter, driver, backend, wgpu) = (text(), text(), text(), text());
         let device = DeviceFingerprint { adapter, vendor: 0, device: 0, driver, backend, wgpu };
         let plan = Plan::default_for(device, ModelShape::preset("0.1B").unwrap(), &limits);
-        let (scenario, catalogue) = (Scenario::prefill(512), Catalogue::embedded());
+        let (scenario, catalogue) = (Scenario::prefill(512), catalogue::embedded());
         let known = (&limits, &*catalogue);
         let groups = groups_as_run(&plan, scenario, &plan.fusions.prefill, &|_| Format::F16, known);
         let packed = |op: &str, k: u32, m: u32| {
@@ -304,7 +305,7 @@ mod tests {
             features: BTreeMap::from([(wgoose_kernels::Feature::Subgroups, ())]).into_keys().collect(),
             ..Limits::webgpu()
         };
-        let catalogue = Catalogue::embedded();
+        let catalogue = catalogue::embedded();
         let count = |exhaustive| {
             let scope = Scope { allowed: Precision::Q8, exhaustive };
             let all = groups.iter().flat_map(|g| configurations(g, &limits, scope, &catalogue).0);

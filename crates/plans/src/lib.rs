@@ -13,11 +13,13 @@
 //!
 //! In reading order: `class` and `name` say what a plan is for, `store` and `shipped` have plans, `find` chooses one,
 //! `stale` says what of it is valid, `report` says what was chosen and why; `listing` and `compare` are for people.
+//! [`catalogue`] has the kernels that plans choose among, with the speed heuristics that are beside the plans.
 //!
 //! Nothing here knows a device handle or an open model: a device is a fingerprint and limits, a model its class.
 
 #![deny(missing_docs)]
 
+pub mod catalogue;
 mod class;
 mod compare;
 mod date;

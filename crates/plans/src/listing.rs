@@ -126,6 +126,7 @@ fn in_store(store: &Store, name: &str) -> Result<Option<Listed>, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue;
     use crate::tests::{choice, class, default_plan, device};
     use wgoose_loader::synth::Mix;
 
@@ -158,7 +159,7 @@ mod tests {
         plan.choices.push(choice());
         let name = store.file(&class("0.1B", Mix::F16), &plan).unwrap();
         std::fs::write(store.path("broken"), "(schema").unwrap();
-        let catalogue = Catalogue::embedded();
+        let catalogue = catalogue::embedded();
         let all = list(Some(&store)).unwrap();
         assert_eq!(all.len(), 2 + shipped().count());
         let of = |name: &str| all.iter().find(|listed| listed.name == name).unwrap();

@@ -1,5 +1,6 @@
 //! Which plan is chosen, and what of it; and what the tests of the other files share.
 
+use crate::catalogue;
 use crate::passes::Passes;
 use crate::*;
 use wgoose_graph::{Format, Fusion, LayerWeight, ModelShape};
@@ -23,7 +24,7 @@ pub(crate) fn default_plan(preset: &str) -> Plan {
 /// A choice that any 0.1B model in F16 has a place for.
 pub(crate) fn choice() -> Choice {
     let key = TuningKey { op: "matmul".into(), k: 768, m: 65536, formats: vec![Format::F16], up_to_rows: 1 };
-    let catalogue = Catalogue::embedded();
+    let catalogue = catalogue::embedded();
     let variant = catalogue.variant("matmul", "naive").unwrap();
     Choice::new(key, variant, &variant.default_config()).unwrap()
 }
@@ -92,7 +93,7 @@ fn find(store: Option<&Store>, device: &DeviceFingerprint, class: &ModelClass, c
 #[test]
 fn the_store_overrides_shipped_plans_and_they_the_default() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, catalogue) = (Store::at(folder.path()), Catalogue::embedded());
+    let (store, catalogue) = (Store::at(folder.path()), catalogue::embedded());
     let q4 = class("2.9B", Mix::Q4_K_M);
     let ships = find(Some(&store), &device(), &q4, &catalogue);
     assert_eq!(ships.report.origin, Origin::Shipped { name: SHIPS.into() });
@@ -134,7 +135,7 @@ fn the_store_overrides_shipped_plans_and_they_the_default() {
 
 #[test]
 fn a_plan_fits_by_shape_formats_and_layouts() {
-    let catalogue = Catalogue::embedded();
+    let catalogue = catalogue::embedded();
     let fits = |plan: &Plan, preset, mix| {
         let class = class(preset, mix);
         Place { device: &device(), limits: &h200(), class: &class, catalogue: &catalogue }.fits(plan)
@@ -155,7 +156,7 @@ fn a_plan_fits_by_shape_formats_and_layouts() {
 #[test]
 fn a_new_driver_keeps_all_choices_and_is_reported() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, catalogue) = (Store::at(folder.path()), Catalogue::embedded());
+    let (store, catalogue) = (Store::at(folder.path()), catalogue::embedded());
     let f16 = class("0.1B", Mix::F16);
     store.file(&f16, &tuned()).unwrap();
     let here = DeviceFingerprint { driver: "NVIDIA 999".into(), wgpu: "99".into(), ..device() };
@@ -179,7 +180,7 @@ fn a_choice_whose_kernel_changed_is_left_out() {
     let store = Store::at(folder.path().join("store"));
     let f16 = class("0.1B", Mix::F16);
     store.file(&f16, &tuned()).unwrap();
-    let embedded = Catalogue::embedded();
+    let embedded = catalogue::embedded();
     assert_eq!(find(Some(&store), &device(), &f16, &embedded).plan, tuned());
 
     let kernels = folder.path().join("kernels");
@@ -187,7 +188,7 @@ fn a_choice_whose_kernel_changed_is_left_out() {
     let naive = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels-wgsl/ops/matmul/naive.wgsl");
     let text = std::fs::read_to_string(naive).unwrap() + "\nconst EDITED: u32 = 1u;\n";
     std::fs::write(kernels.join("ops/matmul/naive.wgsl"), text).unwrap();
-    let edited = Catalogue::with_folder(&kernels).unwrap();
+    let edited = catalogue::with_folder(&kernels).unwrap();
     let found = find(Some(&store), &device(), &f16, &edited);
     assert_eq!(found.report.stale, [Stale::Kernels { changed: 1, of: 1 }]);
     assert_eq!(found.plan, Plan { choices: Vec::new(), ..tuned() });
@@ -202,7 +203,7 @@ fn a_choice_whose_kernel_changed_is_left_out() {
 #[test]
 fn choices_that_a_new_driver_refuses_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, catalogue) = (Store::at(folder.path()), Catalogue::embedded());
+    let (store, catalogue) = (Store::at(folder.path()), catalogue::embedded());
     let (q4, ships) = (class("2.9B", Mix::Q4_K_M), ships());
     store.file(&q4, &ships).unwrap();
     let here = DeviceFingerprint { driver: "older".into(), ..device() };
@@ -217,7 +218,7 @@ fn choices_that_a_new_driver_refuses_are_left_out() {
 #[test]
 fn choices_that_lower_limits_refuse_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, catalogue, here) = (Store::at(folder.path()), Catalogue::embedded(), device());
+    let (store, catalogue, here) = (Store::at(folder.path()), catalogue::embedded(), device());
     let q4 = class("2.9B", Mix::Q4_K_M);
     let large = Plan { prefill_chunk: 8192, persistent: Some(132), ..ships() }.with_evidence(evidence(2.0));
     store.file(&q4, &large).unwrap();
@@ -242,7 +243,7 @@ fn choices_that_lower_limits_refuse_are_left_out() {
 /// Layouts stay where choices are left out: every format that a plan makes must have a kernel among the defaults.
 #[test]
 fn every_missing_choice_has_a_default() {
-    let catalogue = Catalogue::embedded();
+    let catalogue = catalogue::embedded();
     let mut plan = ships();
     plan.choices.clear();
     plan.interleave = Format::in_files().filter(|format| format.interleaved().is_some()).collect();
@@ -260,7 +261,7 @@ fn every_missing_choice_has_a_default() {
 #[test]
 fn a_damaged_or_misplaced_file_is_left_out_with_a_line() {
     let folder = tempfile::tempdir().unwrap();
-    let (store, catalogue) = (Store::at(folder.path()), Catalogue::embedded());
+    let (store, catalogue) = (Store::at(folder.path()), catalogue::embedded());
     let f16 = class("0.1B", Mix::F16);
     let path = store.path(&plan_name(&device(), &f16));
     let mut other_formats = tuned();
@@ -315,7 +316,7 @@ fn likely_fusions_come_from_plans_of_the_class() {
 fn an_edited_plan_loses_its_evidence_and_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let (store, class, catalogue) =
-        (Store::at(folder.path().to_owned()), class("0.1B", Mix::F16), Catalogue::embedded());
+        (Store::at(folder.path().to_owned()), class("0.1B", Mix::F16), catalogue::embedded());
     let name = store.file(&class, &tuned()).unwrap();
     let found = find(Some(&store), &device(), &class, &catalogue);
     assert!(found.report.is_current() && found.report.gain == Gain::Decode(1.84), "{}", found.report);

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 use wgoose_bench::first_token;
-use wgoose_kernels::Catalogue;
 use wgoose_loader::Model;
 use wgoose_measure::runner::{GpuRunner, serve};
 use wgoose_plans::PlanChoice;
+use wgoose_plans::catalogue;
 use wgoose_runtime::{Device, DeviceOptions};
 use wgoose_session::{Session, one_line};
 
@@ -44,7 +44,7 @@ pub(crate) fn _run_trials(
             let device = Device::open_limited(&options, &|limits| limits.multiprocessors = multiprocessors);
             let device = device.map_err(|e| of_runtime(&e))?;
             let model = Arc::new(Model::open(&model).map_err(|e| LoadError::new_err(one_line(&e)))?);
-            let runner = GpuRunner::of_trials(&device, &model, &Catalogue::embedded(), &reference, begun);
+            let runner = GpuRunner::of_trials(&device, &model, &catalogue::embedded(), &reference, begun);
             Ok((device, runner.map_err(|e| of_other(&e))?))
         };
         let start = |plan: &Path, tokens, is_chosen: &mut dyn FnMut()| {

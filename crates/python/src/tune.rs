@@ -11,11 +11,12 @@ use pyo3::types::PyDict;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wgoose_kernels::{Catalogue, Precision};
+use wgoose_kernels::Precision;
 use wgoose_loader::Model;
 use wgoose_measure::objective::Objective;
 use wgoose_measure::runner::ChildCommand;
 use wgoose_measure::seed;
+use wgoose_plans::catalogue;
 use wgoose_plans::{Destination, Place, Store};
 use wgoose_runtime::kernel_bench::open_measured;
 use wgoose_runtime::{CancelToken, Device, DeviceOptions};
@@ -85,7 +86,7 @@ pub(crate) fn tune(
             let command = ChildCommand::new(program, &path, (&device, &opening), folder)?;
             Ok::<_, std::io::Error>(ChildCommand { interpreter, ..command })
         });
-        let catalogue = Catalogue::embedded();
+        let catalogue = catalogue::embedded();
         let place =
             Place { device: device.fingerprint(), limits: device.limits(), class: &class, catalogue: &catalogue };
         let in_use = if fresh { None } else { place.in_use(Store::of_user().as_ref()) };

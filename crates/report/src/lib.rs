@@ -1,12 +1,11 @@
 //! How does a person read a ledger?
 //!
 //! ```no_run
-//! use wgoose_kernels::Catalogue;
 //! use wgoose_measure::{derive::Policy, ledger, objective::Objective};
 //! use wgoose_report::{LedgerReport, page};
 //!
 //! let (records, _) = ledger::read("plan.jsonl".as_ref())?;
-//! let report = LedgerReport::gather(&records, &Catalogue::embedded(), &Objective::chat(false), &Policy::all(), None);
+//! let report = LedgerReport::gather(&records, &wgoose_plans::catalogue::embedded(), &Objective::chat(false), &Policy::all(), None);
 //! std::fs::write("plan.html", page(&report, &[]))?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

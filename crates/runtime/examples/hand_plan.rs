@@ -12,8 +12,9 @@ use std::path::PathBuf;
 use wgoose_graph::{BatchShape, Format, Weight, WeightClass};
 use wgoose_kernels::persistent::can_be_stage;
 use wgoose_kernels::plan::{Choice, TuningKey};
-use wgoose_kernels::{Catalogue, Config, Instance, Kernel, Plan, Variant};
+use wgoose_kernels::{Config, Instance, Kernel, Plan, Variant};
 use wgoose_loader::Model;
+use wgoose_plans::catalogue;
 use wgoose_runtime::kernel_bench::open_measured;
 use wgoose_runtime::{Device, DeviceOptions, Graphs};
 
@@ -69,7 +70,7 @@ fn choices_of(
 ) -> Result<Vec<Choice>, Box<dyn Error>> {
     let batch = BatchShape { tokens: sequences, segments: sequences, outputs: sequences };
     let graphs = Graphs::new(model.shape(), &plan.fusions, device.timeline())?;
-    let (graph, catalogue) = (graphs.of(&batch), Catalogue::embedded());
+    let (graph, catalogue) = (graphs.of(&batch), catalogue::embedded());
     let format = |w: Weight| match w.class() {
         WeightClass::Vector => Format::F32,
         _ => plan.format_on_gpu(w, model.tensor(w).format()),
@@ -88,7 +89,7 @@ fn choices_of(
         let suits = |variant: &Variant, config: &Config| {
             let spelled = variant.spell(config);
             let is_asked = |(name, value): &(&str, &str)| spelled.get(*name).is_some_and(|v| v == value);
-            // What is asked for by name may be what a hunch rules out.
+            // What is asked for by name may be what a speed heuristic prunes.
             let is_wanted = match of_op {
                 Some((name, set)) => variant.name() == *name && set.iter().all(is_asked),
                 None => variant.admits(&instance, config, device.limits()).is_ok(),

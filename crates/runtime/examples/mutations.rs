@@ -4,7 +4,8 @@
 //! `cargo run --release -p wgoose-runtime --example mutations -- OP/VARIANT [default]`
 
 use std::collections::BTreeMap;
-use wgoose_kernels::{Catalogue, ops};
+use wgoose_kernels::ops;
+use wgoose_plans::catalogue;
 use wgoose_runtime::kernel_bench::sanitize::{
     Coverage, SanitizeOptions, SanitizedCase, cases, dispatch, shader, widest_limits,
 };
@@ -30,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let (op, variant) = name.split_once('/').ok_or("OP/VARIANT")?;
     let op = ops::ALL.iter().find(|known| known.name == op).ok_or("there is no such op")?.name;
-    let catalogue = Catalogue::embedded();
+    let catalogue = catalogue::embedded();
     let variant = catalogue.variant(op, variant).ok_or("there is no such variant")?;
     let (options, mut fates) = (SanitizeOptions::default(), BTreeMap::<Place, Fate>::new());
     for case in cases(op, variant, &widest_limits(options.subgroup_size), coverage)? {

@@ -2,13 +2,14 @@
 //!
 //! ```no_run
 //! use std::sync::Arc;
-//! use wgoose_kernels::{Catalogue, Plan};
+//! use wgoose_kernels::Plan;
 //! use wgoose_loader::Model;
+//! use wgoose_plans::catalogue;
 //! use wgoose_runtime::{Device, Engine, Outputs, Sequence};
 //!
 //! let (device, model) = (Device::open(None)?, Arc::new(Model::open("model.gguf")?));
 //! let plan = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
-//! let mut engine = Engine::gpu(device, model, plan, Catalogue::embedded(), 1)?;
+//! let mut engine = Engine::gpu(device, model, plan, catalogue::embedded(), 1)?;
 //! let logits = engine.forward(&[Sequence { slot: 0, tokens: &[510, 53671], outputs: Outputs::Last }])?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -9,8 +9,9 @@ mod support;
 use std::error::Error;
 use std::path::PathBuf;
 use wgoose_graph::{BatchShape, Op, rwkv7};
-use wgoose_kernels::{Catalogue, Instance, Kernel};
+use wgoose_kernels::{Instance, Kernel};
 use wgoose_loader::Model;
+use wgoose_plans::catalogue;
 use wgoose_runtime::Device;
 use wgoose_runtime::kernel_bench::{Bench, Case, Clock, Expected, Numbers, check};
 
@@ -44,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let own = tempfile::tempdir()?;
     std::fs::create_dir_all(own.path().join("ops/activate"))?;
     std::fs::write(own.path().join("ops/activate/vec4.wgsl"), VEC4)?;
-    let catalogue = Catalogue::with_folder(&std::env::args_os().nth(2).map_or(own.path().into(), PathBuf::from))?;
+    let catalogue = catalogue::with_folder(&std::env::args_os().nth(2).map_or(own.path().into(), PathBuf::from))?;
 
     // The op where it stands in this model, for 256 tokens: every size is known.
     let (model, device) = (Model::open(model)?, Device::open(None)?);

@@ -19,7 +19,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use wgoose_graph::{Format, LoraRanks, ModelShape, Weight};
-use wgoose_kernels::{Catalogue, Plan, Precision};
+use wgoose_kernels::{Plan, Precision};
 use wgoose_loader::synth::Mix;
 use wgoose_measure::ledger::{self, Ledger, Records};
 use wgoose_measure::objective::Objective;
@@ -28,6 +28,7 @@ use wgoose_measure::result_cache::ResultCache;
 use wgoose_measure::runner::Runner;
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::Scope;
+use wgoose_plans::catalogue;
 use wgoose_sim::{
     SimulatedDevice, SimulatedRunner, limits_of_integrated, limits_of_software, simulated_problem, with_limits,
 };
@@ -171,7 +172,7 @@ fn run(
     in_use: Option<&Plan>,
     ledger: PathBuf,
 ) -> Result<Found, Box<dyn Error>> {
-    let (problem, catalogue) = (&space.problem, Catalogue::embedded());
+    let (problem, catalogue) = (&space.problem, catalogue::embedded());
     let device = SimulatedDevice { chance: seed + 1000 * time, ..(space.device)(seed) };
     let mut runner = SimulatedRunner::new(problem, &catalogue, device).with_records(&space.recorded);
     let options = SweepOptions {

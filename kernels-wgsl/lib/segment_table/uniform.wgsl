@@ -1,4 +1,3 @@
-// prune: storage_buffers <= 8u     the device has room for one storage buffer more
 // Of each segment its first token, its length and its state slot, as a uniform block: one storage buffer less, for kernels that
 // have one more than WebGPU promises.
 // Must match `UNIFORM_SEGMENTS` in crates/runtime/src/schedule/memory.rs.

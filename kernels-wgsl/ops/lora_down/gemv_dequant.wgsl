@@ -1,6 +1,5 @@
 // idea: one workgroup per hidden column and TOKENS tokens; threads dequantise 32 weights at a time, once for all tokens.
 // grid: m * ceil_div(rows, TOKENS)
-// prune: TOKENS <= up_to_rows      more tokens per workgroup than there are
 // default: 10
 #import lib/op
 #import lib/reduce/subgroup

@@ -1,8 +1,6 @@
 // idea: large tiles of the four adapters on the matrix units; the next K-tile is in flight while this one is multiplied.
 // needs: subgroups f16
 // grid: 4 * ceil_div(m, TILE_N) * ceil_div(rows, TILE_M)
-// prune: up_to_rows > 16 && (2u * TILE_M <= up_to_rows || TILE_M == 16u)     most of a tile would be empty
-// prune: TILE_M == 32u && TILE_N == 32u || up_to_rows <= 16 || up_to_rows > 64      few tokens fill more multiprocessors in narrow tiles
 // default: 8
 #import lib/lora_up
 #import lib/quant/* as w2 binding 2

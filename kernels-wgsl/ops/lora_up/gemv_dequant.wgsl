@@ -1,6 +1,5 @@
 // idea: one thread per adapter and channel, for TOKENS tokens; it dequantises 32 weights at a time, once for all of them.
 // grid: ceil_div(4 * m * ceil_div(rows, TOKENS), WG)
-// prune: TOKENS <= up_to_rows      more tokens per workgroup than there are
 // default: 20
 #import lib/lora_up
 #import lib/quant/* as w2 binding 2

@@ -1,10 +1,6 @@
 // idea: THREADS_PER_ROW lanes share ROWS rows of an adapter; a packed load is unpacked once for TOKENS tokens.
 // needs: subgroups
 // grid: 4 * ceil_div(m, WG / THREADS_PER_ROW * ROWS) * ceil_div(rows, TOKENS)
-// prune: TOKENS <= up_to_rows      more tokens per workgroup than there are
-// prune: UNROLL == 1u || THREADS_PER_ROW * UNROLL < 2u * MAX_LOADS     most lanes idle in the last iteration
-// prune: up_to_rows < 8 || TOKENS >= 4u      each token reads the weights again
-// prune: TOKENS == 1u || UNROLL == 1u      unrolled iterations are for one token
 // default: 10
 #import lib/lora_up
 #import lib/quant/* as w2 binding 2

@@ -1,11 +1,6 @@
 // idea: tiles of 128 tokens and 128 rows on the matrix units, for prompts.
 // needs: subgroups f16
 // grid: ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M)
-// prune: up_to_rows > 256      fewer tokens leave multiprocessors idle
-// prune: LIMBS == 1u || TILE_M == 128u && TILE_N == 160u && K_TILE == 32u && SUBGROUPS_M == 4u && SUBGROUPS_N == 2u       wider tiles split fewer x
-// prune: LIMBS == 1u || K < 1024u || ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M) > SM      two workgroups to a tile fill the device
-// prune: K_TILE / 16u <= UNROLL || UNROLL == 1u && w_format > 3u     a whole K-tile is written out, unless it is unpacked
-// prune: UNROLL == 1u || w_format <= 3u      unpacking leaves no time to fetch more code
 // default: 11
 #import lib/coop/matmul
 #import lib/coop/whole_k

@@ -1,9 +1,6 @@
 // idea: tiles of 128 tokens and 320 rows on the matrix units, for prompts.
 // needs: subgroups f16
 // grid: ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M)
-// prune: up_to_rows > 256      fewer tokens leave multiprocessors idle
-// prune: 4u * (ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M)) >= 3u * SM * ceil_div(ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M), SM)      multiprocessors idle in the last wave
-// prune: LIMBS == 1u      its sums take all registers
 // default: 6
 #import lib/coop/matmul
 #import lib/coop/whole_k

@@ -1,10 +1,6 @@
 // idea: tiles of 128 tokens and 80 rows on the matrix units, for prompts and matrices of few rows.
 // needs: subgroups f16
 // grid: ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M)
-// prune: up_to_rows > 256 && shard_rows <= 4096     larger tiles fill the device
-// prune: 4u * (ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M)) >= 3u * SM * ceil_div(ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M), SM)      multiprocessors idle in the last wave
-// prune: w_format <= 3u || ceil_div(shard_rows, 128u) * ceil_div(up_to_rows, TILE_M) < 2u * SM     wider tiles unpack fewer blocks
-// prune: LIMBS == 1u || K < 1024u      wider tiles split fewer x
 // default: 10
 #import lib/coop/matmul
 #import lib/coop/whole_k

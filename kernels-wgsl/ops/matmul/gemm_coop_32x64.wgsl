@@ -1,8 +1,6 @@
 // idea: tiles of up to 64 tokens and 64 rows on the matrix units: for few tokens, with the bits that large tiles have.
 // needs: subgroups f16
 // grid: ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M)
-// prune: up_to_rows <= 256     larger tiles load less
-// prune: TILE_M == min(64u, max(16u, up_to_rows / 2u))     most of a tile would be empty, or fewer would do
 // default: 90
 #import lib/coop/matmul
 #import lib/coop/whole_k

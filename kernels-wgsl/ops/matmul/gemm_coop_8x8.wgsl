@@ -1,7 +1,6 @@
 // idea: a workgroup computes a tile on matrix units of 8 x 8, x and weights that are no f16 split in two f16 so that sums are those of f32.
 // needs: subgroups f16 cooperative-matrix-8x8
 // grid: ceil_div(shard_rows, TILE_ROWS) * ceil_div(rows, TILE_TOKENS)
-// prune: up_to_rows >= 8      so few tokens leave most of a tile empty
 enable f16;
 enable wgpu_cooperative_matrix;
 #import lib/op

@@ -2,15 +2,6 @@
 // needs: subgroups f16
 // grid: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M)
 // partials: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M) * TILE_M * TILE_N
-// prune: up_to_rows >= 8 && (up_to_rows <= 256 || up_to_rows <= 4096 && shard_rows <= 512 && K >= 1024u)     enough tiles without
-// prune: up_to_rows <= 256 || TILE_M == 64u && TILE_N == 64u      so few rows make few tiles
-// prune: 2u * TILE_M <= up_to_rows || TILE_M == 16u     most of a tile would be empty
-// prune: 16u * SUBGROUPS_N <= TILE_M || SUBGROUPS_N == 4u      a subgroup has too few rows
-// prune: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M) <= 4u * SM || SPLIT_K == 2u || up_to_rows <= 16u || up_to_rows == 64u && w_format > 3u     more workgroups than multiprocessors hold
-// prune: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M) * TILE_M <= 250u * SM || SPLIT_K == 2u || up_to_rows == 64u && w_format > 3u     too much to hand over
-// prune: up_to_rows > 16 || TILE_N == 64u && K_TILE == select(64u, 128u, shard_rows > 16384 || shard_rows <= 4096 && w_format <= 3u)      so few rows take longer to load than to multiply
-// prune: up_to_rows > 16 || SPLIT_K <= select(select(5u, 10u, shard_rows <= 4096 && w_format > 3u), 2u, shard_rows > 16384)      so few rows take longer to hand over than to multiply
-// prune: up_to_rows != 64u || w_format <= 3u || TILE_N == 64u && SUBGROUPS_M == 1u && SPLIT_K == 8u      blocks of so few tokens take longer to unpack than to multiply
 // default: 8
 #import lib/coop/matmul
 #import lib/coop/splitk

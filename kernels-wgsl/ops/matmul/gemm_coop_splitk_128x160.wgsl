@@ -2,10 +2,6 @@
 // needs: subgroups f16
 // grid: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M)
 // partials: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(rows, TILE_M) * TILE_M * TILE_N
-// prune: up_to_rows > 256 && shard_rows > 512     most of a tile would be empty
-// prune: K >= 1024u     a short K is no work for two
-// prune: LIMBS == 2u       narrower tiles are enough for one limb
-// prune: SPLIT_K * ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M) <= 2u * SM      enough tiles without
 // default: 12
 #import lib/coop/matmul
 #import lib/coop/splitk

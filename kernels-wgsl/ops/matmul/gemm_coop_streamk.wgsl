@@ -2,11 +2,6 @@
 // needs: subgroups f16
 // grid: PER_SM * SM
 // partials: 2u * PER_SM * SM * TILE_M * TILE_N
-// prune: up_to_rows > 256 && up_to_rows <= 1024     split-K is for fewer; more have tiles for all
-// prune: shard_rows <= 4096      larger tiles fill the device
-// prune: LIMBS == 1u      wider tiles split fewer x
-// prune: w_format <= 3u || K >= 4u * shard_rows      blocks take longer to unpack than to wait for
-// prune: ceil_div(shard_rows, TILE_N) * ceil_div(up_to_rows, TILE_M) * (K / K_TILE) >= 8u * PER_SM * SM      a share so small takes longer to hand over
 // default: 7
 #import lib/coop/matmul
 #import lib/coop/streamk

@@ -1,6 +1,5 @@
 // idea: one workgroup per tile of ROWS rows by TOKENS tokens; K-tiles of 32 go through workgroup memory, dequantised once.
 // grid: ceil_div(shard_rows, ROWS) * ceil_div(rows, TOKENS)
-// prune: up_to_rows >= 16      so few tokens leave most of a tile empty
 // default: 30
 // A thread keeps a register tile of REGISTER_TILE x REGISTER_TILE sums.
 #import lib/op

@@ -1,8 +1,5 @@
 // idea: as gemm_tiled, for few tokens: SPLIT_K parts of the workgroup take K-tiles side by side; their sums are added last.
 // grid: ceil_div(shard_rows, ROWS) * ceil_div(rows, TOKENS)
-// prune: up_to_rows >= 16      so few tokens leave most of a tile empty
-// prune: up_to_rows <= 64 && m <= 4096 || up_to_rows <= 4096 && m <= 512 && k >= 1024     enough tiles to fill the device without split-K
-// prune: up_to_rows <= 64 || TOKENS == 16u && REGISTER_TILE == 2u && SPLIT_K >= 4u     many threads: each waits for a load at a time
 // default: 20
 #import lib/op
 #import lib/quant/* as w binding 2

@@ -1,9 +1,6 @@
 // idea: THREADS_PER_ROW lanes share ROWS rows; a packed load is unpacked once for TOKENS tokens.
 // needs: subgroups
 // grid: ceil_div(shard_rows, WG / THREADS_PER_ROW * ROWS) * ceil_div(rows, TOKENS)
-// prune: THREADS_PER_ROW <= 32u || THREADS_PER_ROW <= 2u * LOADS       most lanes have no weights
-// prune: TOKENS <= up_to_rows      more tokens per workgroup than there are
-// prune: ROWS * TOKENS <= 32u      register pressure
 // default: 50
 #import lib/op
 #import lib/x/f32

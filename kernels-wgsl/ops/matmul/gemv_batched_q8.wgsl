@@ -1,10 +1,6 @@
 // idea: as gemv_batched, x rounded to int8: every workgroup stages x itself, K_TILE values of TOKENS tokens at a time.
 // needs: subgroups
 // grid: ceil_div(shard_rows, WG / THREADS_PER_ROW * ROWS) * ceil_div(rows, TOKENS)
-// prune: THREADS_PER_ROW <= 32u || THREADS_PER_ROW <= 2u * LOADS       most lanes have no weights
-// prune: TOKENS <= up_to_rows      more tokens per workgroup than there are
-// prune: ROWS * TOKENS <= 32u      register pressure
-// prune: K_TILE <= 1280u || K_TILE / 2u < K        a smaller K-tile holds all of x
 #import lib/op
 #import lib/x/q8
 #import lib/quant/* as w binding 2

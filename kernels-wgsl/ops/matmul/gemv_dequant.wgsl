@@ -1,7 +1,5 @@
 // idea: one workgroup per ROWS rows and TOKENS tokens; threads dequantise 32 weights at a time, then sums are reduced.
 // grid: ceil_div(shard_rows, ROWS) * ceil_div(rows, TOKENS)
-// prune: WG <= 32u || WG <= 2u * (K / 32u)     most threads have no weights
-// prune: TOKENS <= up_to_rows      more tokens per workgroup than there are
 // default: 80
 #import lib/op
 #import lib/reduce/subgroup     // tune: subgroup workgroup

@@ -1,9 +1,6 @@
 // idea: a fixed grid of workgroups splits the rows; x is staged once per workgroup.
 // needs: subgroups
 // grid: GRID * rows
-// prune: UNROLL * ROWS <= 10u      register pressure
-// prune: GROUP_THREADS * UNROLL <= 32u || GROUP_THREADS * (UNROLL - 1u) + GROUP_THREADS / 2u < LOADS     most lanes idle in the last iteration
-// prune: GRID <= 2u * ceil_div(shard_rows, ROWS)   most workgroups have no rows
 #import lib/x/f32     // tune: f32 q8 q15
 #import phases/gemv_fixed_grid
 

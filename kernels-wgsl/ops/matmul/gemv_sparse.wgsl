@@ -1,8 +1,5 @@
 // idea: of a K-major matrix, columns that a zero of x multiplies are not read; thread groups list those that they multiply.
 // grid: ceil_div(shard_rows, 8 * PANELS) * rows
-// prune: up_to_rows <= 16      so many tokens need every column
-// prune: WG == 64u && K_TILES == 1u || 4u * WG * K_TILES <= K      most threads have no columns
-// prune: PANELS == 1u || PANELS * 8u <= shard_rows   fewer rows than a workgroup takes
 // default: 40
 // A workgroup takes one token and PANELS times eight rows. Its columns belong to groups of PANELS threads: each group lists
 // those of its own that no zero multiplies, in order, and walks down its list with a thread for every eight rows,

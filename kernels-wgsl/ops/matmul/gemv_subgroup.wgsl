@@ -1,9 +1,6 @@
 // idea: THREADS_PER_ROW lanes share ROWS rows, loaded 16 bytes at a time, UNROLL loads in flight.
 // needs: subgroups
 // grid: ceil_div(shard_rows, WG / THREADS_PER_ROW * ROWS) * rows
-// prune: THREADS_PER_ROW <= 32u || THREADS_PER_ROW <= 2u * LOADS       most lanes have no weights
-// prune: UNROLL == 1u || THREADS_PER_ROW * UNROLL <= LOADS     fewer loads than an iteration takes
-// prune: UNROLL * ROWS <= 4u       register pressure
 // default: matmul 60, matmul_add 70
 #import lib/op
 #import lib/x/f32

@@ -1,9 +1,6 @@
 // idea: a whole workgroup reads ROWS rows: for long rows, or so few that subgroups would idle.
 // needs: subgroups
 // grid: ceil_div(shard_rows, ROWS) * rows
-// prune: WG <= 32u || WG <= 2u * LOADS     most threads have no weights
-// prune: UNROLL == 1u || WG * UNROLL <= LOADS      fewer loads than an iteration takes
-// prune: UNROLL * ROWS <= 4u       register pressure
 // default: matmul 70, matmul_add 60
 #import lib/op
 #import lib/x/f32

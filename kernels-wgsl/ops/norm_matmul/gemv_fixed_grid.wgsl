@@ -1,9 +1,6 @@
 // idea: a fixed grid of workgroups splits the rows; each norms the token's row itself and stages what its rows multiply.
 // needs: subgroups
 // grid: rows * GRID
-// prune: K <= 16u * WG     register pressure
-// prune: UNROLL * ROWS <= 10u      register pressure
-// prune: UNROLL == 1u || THREADS_PER_ROW * UNROLL <= WHOLE_LOADS      fewer loads than an iteration takes
 // default: 10
 #import lib/x/f32     // tune: f32 q8
 #import phases/norm_products

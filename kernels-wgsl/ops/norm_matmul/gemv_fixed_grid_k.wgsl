@@ -1,10 +1,6 @@
 // idea: as gemv_fixed_grid for K-quants: integer products with x in 15 bits, half a super-block at a time.
 // needs: subgroups
 // grid: rows * GRID
-// prune: K <= 16u * WG     register pressure
-// prune: THREADS_PER_ROW <= 8u || THREADS_PER_ROW < 2u * HALF_BLOCKS        most lanes have no weights
-// prune: UNROLL == 1u || THREADS_PER_ROW * UNROLL < 2u * WHOLE_HALF_BLOCKS     fewer half super-blocks than an iteration takes
-// prune: LOADS * ROWS * UNROLL <= select(20u, 10u, WG > 512u)      register pressure
 #import phases/norm_products
 #import lib/gemv/half_blocks as w
 #import lib/quant/* as w binding 8

@@ -1,9 +1,6 @@
 // idea: a fixed grid of workgroups splits the rows of all seven matrices; each norms the token's row itself and stages x.
 // needs: subgroups
 // grid: rows * GRID
-// prune: K <= 16u * WG     register pressure
-// prune: UNROLL * ROWS <= 10u      register pressure
-// prune: UNROLL == 1u || THREADS_PER_ROW * UNROLL <= WHOLE_LOADS      fewer loads than an iteration takes
 // default: 10
 // x is rounded for w_r, w_k and w_v only: the errors of rounded adapters would decide over decays and gates.
 #import lib/x/f32     // tune: f32 q8

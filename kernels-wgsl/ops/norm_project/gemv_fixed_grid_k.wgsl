@@ -1,10 +1,6 @@
 // idea: as gemv_fixed_grid for w_r, w_k and w_v of one K-quant: integer products with x in 15 bits, half a super-block at a time.
 // needs: subgroups
 // grid: rows * GRID
-// prune: K <= 16u * WG     register pressure
-// prune: THREADS_PER_ROW <= 8u || THREADS_PER_ROW < 2u * HALF_BLOCKS        most lanes have no weights
-// prune: UNROLL == 1u || THREADS_PER_ROW * UNROLL < 2u * WHOLE_HALF_BLOCKS     fewer half super-blocks than an iteration takes
-// prune: LOADS * ROWS * UNROLL <= select(20u, 10u, WG > 512u)      register pressure
 // The adapters multiply in f32. Which matrix is meant is chosen where it is loaded: code that runs once a layer costs as much to
 // fetch as to execute.
 #import phases/norm_products

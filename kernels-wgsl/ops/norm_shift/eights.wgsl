@@ -1,8 +1,6 @@
 // idea: a workgroup norms a token's row and the one before it, and lerps SLICE columns of it, eight a thread, whose mixes are loaded meanwhile.
 // needs: subgroups
 // grid: rows * ceil_div(K, SLICE)
-// prune: up_to_rows >= 8      slices of few tokens leave most of the device idle
-// prune: SLICE == K || up_to_rows <= 64     so many rows fill the device as they are
 // default: 5
 #import lib/op
 #import lib/packed

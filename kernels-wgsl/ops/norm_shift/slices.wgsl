@@ -1,7 +1,6 @@
 // idea: a token's columns are split among workgroups, SLICE each; every one norms the whole row for itself.
 // needs: subgroups
 // grid: rows * ceil_div(k, SLICE)
-// prune: up_to_rows <= 64      so many rows fill the device as they are
 // default: 10
 #import lib/op
 #import lib/reduce/subgroup

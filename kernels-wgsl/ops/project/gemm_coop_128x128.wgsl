@@ -1,9 +1,6 @@
 // idea: w_r, w_k, w_v and the adapters in tiles of 128 tokens and 128 rows on the matrix units, for prompts.
 // needs: subgroups f16
 // grid: TILES_N * ceil_div(rows, TILE_M)
-// prune: up_to_rows > 256      fewer tokens leave multiprocessors idle
-// prune: K_TILE / 16u <= UNROLL || UNROLL == 1u && w_r_format > 3u     a whole K-tile is written out, unless it is unpacked
-// prune: UNROLL == 1u || w_r_format <= 3u      unpacking leaves no time to fetch more code
 // default: 10
 #import lib/coop/project
 #import lib/coop/whole_k

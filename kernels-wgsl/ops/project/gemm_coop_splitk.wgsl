@@ -2,13 +2,6 @@
 // needs: subgroups f16
 // grid: SPLIT_K * TILES_N * ceil_div(rows, TILE_M)
 // partials: SPLIT_K * TILES_N * ceil_div(rows, TILE_M) * TILE_M * TILE_N
-// prune: up_to_rows >= 8 && up_to_rows <= 256     enough tiles without
-// prune: 2u * TILE_M <= up_to_rows || TILE_M == 16u     most of a tile would be empty
-// prune: 64u * SUBGROUPS_M <= TILE_M || SUBGROUPS_M == 1u      a subgroup has too few tokens
-// prune: 16u * SUBGROUPS_N <= TILE_M || SUBGROUPS_N == 4u      a subgroup has too few rows
-// prune: SPLIT_K * TILES_N * ceil_div(up_to_rows, TILE_M) <= 4u * SM || SPLIT_K == 2u || up_to_rows <= 16u     more workgroups than multiprocessors hold
-// prune: SPLIT_K * TILES_N * ceil_div(up_to_rows, TILE_M) * TILE_M <= 250u * SM || SPLIT_K == 2u     too much to hand over
-// prune: up_to_rows > 16 || TILE_N == 64u && K_TILE == 64u      so few rows take longer to load than to multiply
 // default: 8
 #import lib/coop/project
 #import lib/coop/splitk

@@ -1,9 +1,6 @@
 // idea: THREADS_PER_ROW lanes share ROWS rows of one matrix; a packed load is unpacked once for TOKENS tokens.
 // needs: subgroups
 // grid: (3 * ceil_div(m, BLOCK_ROWS) + ADAPTER_BLOCKS) * ceil_div(rows, TOKENS)
-// prune: THREADS_PER_ROW <= 32u || THREADS_PER_ROW <= 2u * LOADS       most lanes have no weights
-// prune: TOKENS <= up_to_rows      more tokens per workgroup than there are
-// prune: ROWS * TOKENS <= 16u      loops are unrolled for seven matrices: drivers take minutes for more sums
 // default: 20
 #import lib/x/f32
 #import lib/gemv/project

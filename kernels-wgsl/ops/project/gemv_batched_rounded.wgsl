@@ -1,9 +1,6 @@
 // idea: as gemv_batched with x rounded for w_r, w_k and w_v; every workgroup stages its tokens itself, adapters stay in f32.
 // needs: subgroups
 // grid: (3 * ceil_div(m, BLOCK_ROWS) + ADAPTER_BLOCKS) * ceil_div(rows, TOKENS)
-// prune: THREADS_PER_ROW <= 32u || THREADS_PER_ROW <= 2u * LOADS       most lanes have no weights
-// prune: TOKENS <= up_to_rows      more tokens per workgroup than there are
-// prune: ROWS * TOKENS <= 16u      loops are unrolled for seven matrices: drivers take minutes for more sums
 // The adapters multiply in f32: their errors would decide over decays and gates.
 #import lib/x/q8     // tune: q8 q15
 #import lib/gemv/project

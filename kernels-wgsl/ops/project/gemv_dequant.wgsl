@@ -1,7 +1,5 @@
 // idea: one workgroup per ROWS rows of one matrix and TOKENS tokens; threads dequantise 32 weights at a time.
 // grid: (3 * ceil_div(m, BLOCK_ROWS) + ADAPTER_BLOCKS) * ceil_div(rows, TOKENS)
-// prune: WG <= 32u || WG <= 2u * (K / 32u)     most threads have no weights
-// prune: TOKENS <= up_to_rows      more tokens per workgroup than there are
 // default: 40
 #import lib/reduce/subgroup     // tune: subgroup workgroup
 #import lib/gemv/project

@@ -1,9 +1,6 @@
 // idea: THREADS_PER_ROW lanes share ROWS rows of one matrix, loaded 16 bytes at a time, UNROLL loads in flight.
 // needs: subgroups
 // grid: (3 * ceil_div(m, BLOCK_ROWS) + ADAPTER_BLOCKS) * rows
-// prune: THREADS_PER_ROW <= 32u || THREADS_PER_ROW <= 2u * LOADS       most lanes have no weights
-// prune: UNROLL == 1u || THREADS_PER_ROW * UNROLL <= LOADS     fewer loads than an iteration takes
-// prune: UNROLL * ROWS <= 8u       register pressure
 // default: 30
 #import lib/x/f32
 #import lib/gemv/project

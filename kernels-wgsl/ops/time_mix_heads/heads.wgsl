@@ -1,7 +1,6 @@
 // idea: one workgroup per segment and head; lanes of a subgroup share a channel and read its adapter rows in packed loads.
 // needs: subgroups
 // grid: segments * heads
-// prune: 2u * min(MAX_THREADS_PER_ROW, N / 4u) * N > WG || MAX_THREADS_PER_ROW > N / 4u      most threads have no channel
 // default: 10
 #import lib/row_reduce/subgroup
 #import phases/time_mix_heads

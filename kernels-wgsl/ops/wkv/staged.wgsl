@@ -1,7 +1,6 @@
 // idea: one workgroup per segment and part of a head; blocks of tokens in workgroup memory, the next in flight; y summed once a block.
 // needs: subgroups
 // grid: segments * heads * (N / ROWS_PER_WORKGROUP)
-// prune: WG >= 32u      fewer threads than a subgroup of most devices
 #import phases/wkv_staged
 
 const THREADS_PER_ROW: u32 = 8u;        // tune: 8 16 4

@@ -1,10 +1,6 @@
 // idea: chunkwise-parallel delta rule: products of a chunk's vectors stand in for the recurrence, so the state changes once a chunk.
 // needs: subgroups
 // grid: segments * heads * (N / ROWS_PER_WORKGROUP)
-// prune: up_to_rows > CHUNK      so few tokens fill no chunk
-// prune: segments * heads <= max(SM, 16u)      many heads fill the device without the work that chunks add
-// prune: CHUNK == 16u || ROWS_PER_WORKGROUP == 64u      shorter chunks wait at more barriers
-// prune: ADJACENT_TILES != 2u || MIN_SUBGROUP < 16u      four adjacent tiles share more loads than two
 #import lib/op
 #import lib/vector as v_first binding 4
 #import lib/vector as gate binding 5

@@ -1,9 +1,6 @@
 // idea: one workgroup per segment and part of a head; what keys and values become is made as blocks of tokens are staged.
 // needs: subgroups
 // grid: segments * heads * (N / ROWS_PER_WORKGROUP)
-// prune: WG >= 32u      fewer threads than a subgroup of most devices
-// prune: segments * heads < 4u * SM || ROWS_PER_WORKGROUP == 64u && ROWS_PER_THREAD == 4u      many sequences fill the device with fewer loads
-// prune: segments * heads * (N / 16u) > SM || ROWS_PER_THREAD == 1u && ROWS_PER_WORKGROUP == select(16u, 8u, segments * heads * (N / 8u) <= SM)      few heads leave multiprocessors idle
 // default: 10
 #import phases/wkv_staged
 

@@ -5,10 +5,11 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
+use wgoose_kernels::Plan;
 use wgoose_kernels::plan::{Choice, Evidence, ScenarioEvidence, TuningKey};
-use wgoose_kernels::{Catalogue, Plan};
 use wgoose_loader::Model;
 use wgoose_plans::Store;
+use wgoose_plans::catalogue;
 use wgoose_runtime::{Device, DeviceOptions, FoundAdapter};
 use wgoose_session::model_class;
 
@@ -29,7 +30,7 @@ impl Tuned {
         plan.prefill_chunk = 7;
         let head = model.tensor(wgoose_graph::Weight::Head).format();
         let key = TuningKey { op: "matmul".into(), k: 128, m: 320, formats: vec![head], up_to_rows: 1 };
-        let catalogue = Catalogue::embedded();
+        let catalogue = catalogue::embedded();
         let variant = catalogue.variant("matmul", "naive").unwrap();
         plan.choices.push(Choice::new(key, variant, &variant.default_config()).unwrap());
         let decode = ScenarioEvidence {
@@ -167,7 +168,7 @@ fn a_stale_plan_keeps_its_safe_choices() {
 #[test]
 fn lower_limits_leave_out_the_choices_they_refuse() {
     let tuned = Tuned::new();
-    let (adapter, catalogue) = (FoundAdapter::find(&DeviceOptions::default()).unwrap(), Catalogue::embedded());
+    let (adapter, catalogue) = (FoundAdapter::find(&DeviceOptions::default()).unwrap(), catalogue::embedded());
     let subgroups = catalogue.variant("matmul", "gemv_subgroup").unwrap();
     tuned.change(|plan| {
         plan.fusions = Plan::default_for(plan.device.clone(), plan.model, &adapter.summary().limits).fusions;
@@ -208,7 +209,7 @@ fn a_plan_of_nonsense_is_refused_by_name_before_anything_runs() {
         let is_one_line = stderr.lines().count() == 1 && stderr.starts_with("wgoose: plan mine.ron: ");
         assert!(output.status.code() == Some(1) && is_one_line && stderr.contains(says), "{to}: {stderr}");
     };
-    let catalogue = Catalogue::embedded();
+    let catalogue = catalogue::embedded();
     let naive = catalogue.variant("matmul", "naive").unwrap();
     for (name, value) in naive.spell(&naive.default_config()) {
         let own = format!("\"{name}\": \"{value}\"");

@@ -18,6 +18,7 @@ use wgoose_measure::result_cache::ResultCache;
 use wgoose_measure::runner::{ChildCommand, ChildRunner, ChildSetup, Deadlines};
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{InstanceGroup, Scope, groups};
+use wgoose_plans::catalogue;
 use wgoose_runtime::CancelToken;
 use wgoose_runtime::Device;
 use wgoose_tuner::kernel_tuning::{KernelTuner, TunedKernel};
@@ -145,7 +146,7 @@ impl World {
     fn new() -> Self {
         let folder = plant();
         let model = Arc::new(Model::open(folder.path().join("tiny.gguf")).unwrap());
-        let catalogue = Catalogue::with_folder(&folder.path().join("kernels")).unwrap();
+        let catalogue = catalogue::with_folder(&folder.path().join("kernels")).unwrap();
         let all = groups(model.shape(), Scenario::prefill(64), &FusionSet::new(), &|_| Format::F16);
         let site = all.into_iter().find(|group| group.key.op == "mul").unwrap();
         World { device: Device::open(None).unwrap(), model, catalogue, site, folder }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use wgoose_graph::Format;
 
 /// What a comment at the head of a file may say.
-pub(super) const DIRECTIVES: [&str; 11] =
-    ["idea", "needs", "requires", "grid", "partials", "prune", "default", "plan-only", "precision", "sums", "seen"];
+pub(super) const DIRECTIVES: [&str; 10] =
+    ["idea", "needs", "requires", "grid", "partials", "default", "plan-only", "precision", "sums", "seen"];
 
 /// Those of them that say nothing of the kernels that a file makes.
 const OF_NO_KERNEL: [&str; 5] = ["idea", "requires", "default", "plan-only", "seen"];
@@ -51,9 +51,9 @@ pub(crate) struct Document {
     pub(crate) precision: Option<Precision>,
     /// How its sums are added up, the same for any tile.
     pub(crate) sums: Option<String>,
-    /// Hunches about speed.
-    pub(crate) prunes: Vec<Rule>,
     pub(crate) imports: Vec<Import>,
+    /// Names of its constants.
+    constants: Vec<String>,
     /// What a plan may choose, in the order of declaration.
     pub(crate) tunables: Vec<Declared>,
     /// Whether it is about one operand: it is renamed where it is imported.
@@ -197,8 +197,8 @@ impl Document {
             plan_only: None,
             precision: None,
             sums: None,
-            prunes: Vec::new(),
             imports: Vec::new(),
+            constants: Vec::new(),
             tunables: Vec::new(),
             is_of_operand: false,
             lines: text.lines().map(str::to_owned).collect(),
@@ -209,6 +209,17 @@ impl Document {
             document.line(i + 1, line, is_head).map_err(|why| TextError::at(path, i + 1, why))?;
         }
         Ok(document)
+    }
+
+    /// Whether it defines a constant of that name where it is renamed to an operand.
+    pub(crate) fn defines(&self, name: &str, operand: Option<&str>) -> bool {
+        let is_called = |constant: &String| match (operand, constant.strip_prefix("weight")) {
+            (Some(operand), Some(rest)) if rest.is_empty() || rest.starts_with('_') => {
+                name.strip_prefix(operand) == Some(rest)
+            }
+            _ => constant == name,
+        };
+        self.constants.iter().any(is_called)
     }
 
     /// What decides which kernels a file makes, line by line as `(code, comment)`: no prose, no blank lines, and no
@@ -225,7 +236,8 @@ impl Document {
     }
 
     fn line(&mut self, number: usize, line: &str, is_head: bool) -> Result<(), String> {
-        let is_marked = line.starts_with("#import ") || constant(line).is_some();
+        let constant = constant(line);
+        let is_marked = line.starts_with("#import ") || constant.is_some();
         if let Some(why) = misspelt(line, is_head, is_marked) {
             return Err(why);
         }
@@ -248,13 +260,14 @@ impl Document {
             rule?;
             return Ok(());
         }
-        if let Some(constant) = constant(line)
-            && let Marker::Tune(choices) = &constant.marker
-        {
-            let default = constant.default(choices).ok_or("the value that is written is not among the choices")?;
-            let name = constant.name.to_owned();
-            let choices = choices.iter().map(|c| (*c).to_owned()).collect();
-            self.tunable(Declared { name, choices, default, is_import: false })?;
+        if let Some(constant) = constant {
+            self.constants.push(constant.name.to_owned());
+            if let Marker::Tune(choices) = &constant.marker {
+                let default = constant.default(choices).ok_or("the value that is written is not among the choices")?;
+                let name = constant.name.to_owned();
+                let choices = choices.iter().map(|c| (*c).to_owned()).collect();
+                self.tunable(Declared { name, choices, default, is_import: false })?;
+            }
         }
         let is_template =
             |t: &Token<'_>| matches!(t, Token::Name(name) if *name == "weight" || name.starts_with("weight_"));
@@ -302,13 +315,6 @@ impl Document {
                     return Err(format!("cannot read this {name} rule: '{}' is left over", rule.reason));
                 }
                 *(if name == "grid" { &mut self.grid } else { &mut self.partials }) = Some(rule);
-            }
-            "prune" => {
-                let rule = rule("prune")?;
-                if rule.reason.is_empty() {
-                    return Err("a prune rule needs its reason after it".to_owned());
-                }
-                self.prunes.push(rule);
             }
             "default" => {
                 for place in value.split(',') {
@@ -421,14 +427,13 @@ mod tests {
     fn directives_of_a_file_are_read() {
         let file = read(
             "// idea: one thread per element.\n// needs: subgroups f16\n// grid: ceil_div(rows * m, WG)\n\
-             // prune: WG * 2u <= 100u   too wide\n// default: 10, matmul_add 5\n#import lib/x/f32   // tune: f32 q8\n\
+             // default: 10, matmul_add 5\n#import lib/x/f32   // tune: f32 q8\n\
              #import lib/quant/* as w binding 2\nconst WG: u32 = 64u;  // tune: 32 64\n\
              const_assert WG >= 32u;  // a subgroup\n",
         )
         .unwrap();
         assert_eq!(file.idea.as_deref(), Some("one thread per element."));
         assert_eq!(file.needs, [Feature::Subgroups, Feature::F16]);
-        assert_eq!((file.prunes[0].text.as_str(), file.prunes[0].reason.as_str()), ("WG * 2u <= 100u", "too wide"));
         assert_eq!(file.places, [(None, 10), (Some("matmul_add".into()), 5)]);
         let names: Vec<(&str, usize)> = file.tunables.iter().map(|t| (t.name.as_str(), t.default)).collect();
         assert_eq!(names, [("x", 0), ("WG", 1)]);
@@ -439,11 +444,10 @@ mod tests {
     fn an_unreadable_directive_is_named_with_its_line() {
         for (text, why) in [
             ("// needs: magic", "magic"),
-            ("// prune: WG <", "prune"),
-            ("// prune: WG < 1u", "reason"),
+            ("// prune: WG < 1u   wide", "plans/heuristics"),
             ("// grid: ceil_div(rows", "grid"),
             ("// precision: exact", "exact"),
-            ("// prunes: WG < 1u  wide", "'prune'"),
+            ("// defaults: 10", "'default'"),
             ("const WG: u32 = 32u; // tunes: 32 64", "'tune'"),
             ("#import lib/x/f32 // tuned: f32 q8", "'tune'"),
             ("// reasons: none", "no directive 'reasons'"),

@@ -116,6 +116,17 @@ impl Expression {
         self.evaluate(scope, DEPTH)
     }
 
+    /// Every name that it refers to.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        match self {
+            Expression::Value(_) => Vec::new(),
+            Expression::Name(name) => vec![name],
+            Expression::Not(inner) => inner.names(),
+            Expression::Call(_, of) => of.iter().flat_map(Expression::names).collect(),
+            Expression::Binary(_, a, b) => [a.names(), b.names()].concat(),
+        }
+    }
+
     /// Its value as a number.
     pub(crate) fn number(&self, scope: &dyn Scope) -> Result<u64, NoValue> {
         match self.value(scope)? {
@@ -339,6 +350,12 @@ mod tests {
         for wrong in ["firstLeadingBit(0u)", "1u +", "", "min(1)", "(1"] {
             assert_eq!(Expression::parse(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn an_expression_lists_the_names_that_it_refers_to() {
+        let names = |text: &str| Expression::parse(text).unwrap().names().join(" ");
+        assert_eq!(names("!(A < 2u * B) || select(C, min(D, 1u), true) == A"), "A B C D A");
     }
 
     #[test]

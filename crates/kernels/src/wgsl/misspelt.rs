@@ -7,6 +7,9 @@ use strsim::osa_distance;
 /// What the comment behind a constant or an import may say.
 const MARKERS: [&str; 4] = ["tune", "op", "device", "same-buffer"];
 
+/// What kernel files said of speed once.
+const SPEED: &str = "prune";
+
 /// What is wrong with the comment of a line, if it was meant as a directive and is not read as one. `is_marked` says
 /// whether markers are read from this line.
 pub(super) fn misspelt(line: &str, is_head: bool, is_marked: bool) -> Option<String> {
@@ -34,6 +37,10 @@ fn first_word(comment: &str) -> Option<(&str, &str)> {
 fn alone(comment: &str, word: &str, is_at_margin: bool) -> Option<String> {
     if let Some(marker) = MARKERS.into_iter().find(|marker| *marker == word || is_near(word, marker)) {
         return Some(format!("'// {marker}:' is read behind a const, an alias or an import: write it on that line"));
+    }
+    if word == SPEED || is_near(word, SPEED) {
+        let what = "speed heuristics are no part of kernels: without this line all legal configurations are tried";
+        return Some(format!("{what}; those of kernels of the repository are in plans/heuristics/"));
     }
     let known = DIRECTIVES.into_iter().find(|known| *known == word || is_near(word, known))?;
     let is_read = is_at_margin && comment.strip_prefix(' ').is_some_and(|c| c.starts_with(&format!("{known}:")));
@@ -87,10 +94,13 @@ mod tests {
         for (line, meant) in [
             ("// tunes: 32 64", "behind a const"),
             ("// tune: 32 64", "behind a const"),
-            ("// prunes: WG < 1u   wide", "'prune'"),
-            ("// Prune: WG < 1u   wide", "'prune'"),
-            ("// prnue: WG < 1u   wide", "'prune'"),
-            ("//prune: WG < 1u   wide", "'// prune: ..'"),
+            ("// prune: WG < 1u   wide", "plans/heuristics/"),
+            ("// prunes: WG < 1u   wide", "plans/heuristics/"),
+            ("//prune: WG < 1u   wide", "plans/heuristics/"),
+            ("// grids: rows", "'grid'"),
+            ("// Grid: rows", "'grid'"),
+            ("// partails: rows", "'partials'"),
+            ("//grid: rows", "'// grid: ..'"),
             ("/// needs: f16", "'// needs: ..'"),
             ("// needs : f16", "'// needs: ..'"),
             ("// need: f16", "'needs'"),
@@ -118,7 +128,7 @@ mod tests {
         }
         let inside = misspelt("    let n = 64u; // tune: 32 64", false, false);
         assert!(inside.unwrap().contains("only a const"));
-        assert!(misspelt("  // prune: WG < 1u   wide", true, false).unwrap().contains("'// prune: ..'"));
+        assert!(misspelt("  // grid: rows", true, false).unwrap().contains("'// grid: ..'"));
     }
 
     #[test]

@@ -27,9 +27,10 @@ mod shake;
 mod unroll;
 
 pub(crate) use document::{Declared, Document, Rule};
+pub(crate) use expression::Expression;
 pub use files::FolderError;
 pub(crate) use files::{Files, Standing};
-pub(crate) use outline::{Broken, Fact, Kind, Outline, Reader, Setting, value};
+pub(crate) use outline::{Broken, Fact, Names, Outline, Reader, Setting, value};
 pub(crate) use reflect::{module, reflect};
 
 use std::collections::BTreeMap;

@@ -103,21 +103,11 @@ pub(crate) struct Outline {
     by_format: HashSet<String>,
     constants: HashMap<String, Constant>,
     rules: Vec<Placed<Rule>>,
-    prunes: Vec<Placed<Rule>>,
     /// Those that the entry point reaches.
     lines: Vec<Placed<String>>,
 }
 
-/// What kind of rule is broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Of legality.
-    Rule,
-    /// About speed.
-    Hunch,
-}
-
-/// A rule that a configuration breaks.
+/// A rule of legality that a configuration breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Broken {
     pub(crate) path: Arc<str>,
@@ -153,7 +143,6 @@ impl Outline {
                 by_format: HashSet::new(),
                 constants: HashMap::new(),
                 rules: Vec::new(),
-                prunes: Vec::new(),
                 lines: Vec::new(),
             },
         };
@@ -200,36 +189,23 @@ impl Outline {
         self.by_format.contains(operand)
     }
 
-    /// The first rule of legality that does not hold, and if `with_hunches` the first hunch.
+    /// The first rule of legality that does not hold.
     ///
     /// # Errors
     /// A rule that has no value here.
-    pub(crate) fn broken(
-        &self,
-        setting: &Setting<'_>,
-        with_hunches: bool,
-    ) -> Result<Option<(Broken, Kind)>, TextError> {
-        let scope = Names::new(self, setting);
-        let hunches = if with_hunches { &self.prunes[..] } else { &[] };
-        let rules = self.rules.iter().map(|rule| (rule, Kind::Rule));
-        for ((rule, (file, line)), kind) in rules.chain(hunches.iter().map(|hunch| (hunch, Kind::Hunch))) {
-            match rule.expression.truth(&scope) {
+    pub(crate) fn broken(&self, names: &Names<'_>) -> Result<Option<Broken>, TextError> {
+        for (rule, (file, line)) in &self.rules {
+            match rule.expression.truth(names) {
                 Ok(true) => {}
                 Ok(false) => {
                     let (rule, reason) = (rule.text.clone(), rule.reason.clone());
                     let path = Arc::clone(&self.files[*file]);
-                    return Ok(Some((Broken { path, line: *line, rule, reason }, kind)));
+                    return Ok(Some(Broken { path, line: *line, rule, reason }));
                 }
                 Err(why) => return Err(self.without_value(rule, (*file, *line), &why)),
             }
         }
         Ok(None)
-    }
-
-    /// Whether a hunch of the kernel's own file speaks against every configuration: `setting` has no tunables.
-    pub(crate) fn is_pruned_whole(&self, setting: &Setting<'_>) -> bool {
-        let scope = Names::new(self, setting);
-        self.prunes.iter().any(|(hunch, (file, _))| *file == 0 && hunch.expression.truth(&scope) == Ok(false))
     }
 
     fn without_value(&self, rule: &Rule, (file, line): (usize, usize), why: &NoValue) -> TextError {
@@ -240,8 +216,8 @@ impl Outline {
     ///
     /// # Errors
     /// It has none here.
-    pub(crate) fn number(&self, rule: &Rule, setting: &Setting<'_>) -> Result<u64, TextError> {
-        let value = rule.expression.number(&Names::new(self, setting));
+    pub(crate) fn number(&self, rule: &Rule, names: &Names<'_>) -> Result<u64, TextError> {
+        let value = rule.expression.number(names);
         value.map_err(|why| self.without_value(rule, (0, rule.line), &why))
     }
 
@@ -281,7 +257,7 @@ impl Outline {
 }
 
 /// Names of an outline under a setting.
-struct Names<'a> {
+pub(crate) struct Names<'a> {
     outline: &'a Outline,
     setting: &'a Setting<'a>,
     /// What constants are worth: most rules refer to the same few.
@@ -289,7 +265,7 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn new(outline: &'a Outline, setting: &'a Setting<'a>) -> Self {
+    pub(crate) fn new(outline: &'a Outline, setting: &'a Setting<'a>) -> Self {
         Names { outline, setting, known: RefCell::default() }
     }
 }
@@ -367,17 +343,12 @@ impl Expansion<'_> {
             self.required.push((Required { name, ..required.clone() }, (file, required.line)));
         }
         let mut imports = document.imports.iter();
-        let mut prunes = document.prunes.iter();
         for (i, line) in document.lines.iter().enumerate() {
             let at = (file, i + 1);
             if line.starts_with("#import ") {
                 if let Some(import) = imports.next() {
                     self.import(document, import, operand)?;
                 }
-                continue;
-            }
-            if line.starts_with("// prune:") {
-                self.out.prunes.extend(prunes.next().map(|rule| (rule.clone(), at)));
                 continue;
             }
             let line = operand.map_or_else(|| line.clone(), |operand| rename(line, operand));

@@ -48,18 +48,6 @@ fn rounding_variants_are_listed_and_never_the_default() {
 }
 
 #[test]
-fn zeros_are_skipped_by_default_for_few_tokens_only() {
-    let catalogue = Catalogue::embedded();
-    for format in Format::all_k_major() {
-        for instance in small(format, &[1, 16]).iter().filter(|i| i.format("w") == Some(format)) {
-            let (variant, ..) = default_kernel(instance, Precision::F32, &wide(), &catalogue).unwrap();
-            let want = if instance.rows == 1 { "gemv_sparse" } else { "gemm_tiled_splitk" };
-            assert_eq!(variant.name(), want, "{format}");
-        }
-    }
-}
-
-#[test]
 fn plans_choose_the_expected_default_kernel() {
     let (catalogue, limits) = (Catalogue::embedded(), wide());
     let device = DeviceFingerprint {

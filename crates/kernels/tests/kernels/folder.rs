@@ -66,7 +66,7 @@ fn every_mistake_in_a_file_is_said_with_its_line() {
     let cases = [
         (with("// nedes: subgroups"), 2, "nedes"),
         (with("// needs: wings"), 2, "wings"),
-        (with("// prune: WG <"), 2, ""),
+        (with("// prune: WG > 32u   narrow"), 2, "plans/heuristics/"),
         (with("#import lib/nowhere"), 2, "lib/nowhere"),
         (MUL.replacen("// idea", "// about", 1), 1, ""),
         (MUL.replace("// grid:", "// girth:"), 2, ""),

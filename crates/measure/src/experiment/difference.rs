@@ -18,6 +18,7 @@ use wgoose_kernels::{
     StateFormat,
 };
 use wgoose_loader::Model;
+use wgoose_plans::catalogue;
 use wgoose_runtime::Device;
 
 /// A difference; nothing by default.
@@ -159,7 +160,7 @@ impl Difference {
             None => Arc::clone(&from.model),
         };
         let catalogue = match &self.kernel_files {
-            Some(folder) => Catalogue::with_folder(&ground.folder.join(folder))?,
+            Some(folder) => catalogue::with_folder(&ground.folder.join(folder))?,
             None => Arc::clone(&from.catalogue),
         };
         let mut plan = match &self.plan {
@@ -215,7 +216,7 @@ impl Difference {
         let plan = Plan::load(path)?;
         let checked = match self.kernel_files {
             // Its kernels are those of the folder.
-            Some(_) => plan.check(device.fingerprint(), model.shape(), &Catalogue::embedded()),
+            Some(_) => plan.check(device.fingerprint(), model.shape(), &catalogue::embedded()),
             None => plan.check(device.fingerprint(), model.shape(), catalogue),
         };
         checked.map_err(|error| error.in_file(path))?;

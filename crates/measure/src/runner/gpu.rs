@@ -213,6 +213,7 @@ mod tests {
     use wgoose_graph::{LoraRanks, ModelShape};
     use wgoose_loader::Container;
     use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
+    use wgoose_plans::catalogue;
 
     #[test]
     fn a_comparison_whose_time_is_over_is_broken_off() {
@@ -236,7 +237,7 @@ mod tests {
         let (device, model) = (Device::open(None).unwrap(), Arc::new(Model::open(path).unwrap()));
         let default = Plan::default_for(device.fingerprint().clone(), shape, device.limits());
         let reference = PendingReference::ready(&model, folder.path().to_owned()).unwrap();
-        let catalogue = Catalogue::embedded();
+        let catalogue = catalogue::embedded();
         let mut runner = GpuRunner::new(&device, &model, &default, (&catalogue, reference), Instant::now()).unwrap();
         let ids = [16, 32].map(|prefill_chunk| Plan { prefill_chunk, ..default.clone() });
         let plans: Plans = ids.clone().into_iter().map(|plan| (PlanId::of(&plan), plan)).collect();

@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 use wgoose_kernels::plan::{Choice, default_kernel};
 use wgoose_kernels::{Catalogue, Kernel, Plan, Variant};
 use wgoose_loader::Model;
+use wgoose_plans::catalogue;
 use wgoose_runtime::Device;
 
 /// How much slower what is planted is to be.
@@ -69,7 +70,7 @@ impl Bench {
 
     /// Kernels of which that named `slow` does the default's work after so many rounds of something else.
     fn planted(&self, site: &InstanceGroup, rounds: f64) -> Arc<Catalogue> {
-        let own = Catalogue::embedded();
+        let own = catalogue::embedded();
         let (variant, ..) = self.kernel(&own, site);
         let text = own.text(&format!("{}.wgsl", variant.path())).unwrap();
         let (head, body) = text.split_at(text.find("fn main(").unwrap());
@@ -84,7 +85,7 @@ impl Bench {
         let slow = folder.join(&**variant.path()).with_file_name("slow.wgsl");
         std::fs::create_dir_all(slow.parent().unwrap()).unwrap();
         std::fs::write(slow, format!("{head}{parameters}) {{\n{spin}{body}")).unwrap();
-        Catalogue::with_folder(&folder).unwrap()
+        catalogue::with_folder(&folder).unwrap()
     }
 
     fn kernel<'c>(

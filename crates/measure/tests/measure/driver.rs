@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use wgoose_graph::{LoraRanks, ModelShape};
-use wgoose_kernels::{Catalogue, Plan};
+use wgoose_kernels::Plan;
 use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write as synthesize};
 use wgoose_loader::{Container, Model};
 use wgoose_measure::driver::{Begin, Chooser, Drive, decode, prefill, prompts, read, settle, write};
+use wgoose_plans::catalogue;
 use wgoose_runtime::{Device, Engine, GpuExecutor, StateData};
 
 /// Sequences of the engine.
@@ -31,7 +32,7 @@ fn engine(folder: &tempfile::TempDir) -> Engine {
     let (device, model) = (Device::open(None).unwrap(), Arc::new(Model::open(path).unwrap()));
     let plan = Plan::default_for(device.fingerprint().clone(), shape, device.limits());
     let chunk = plan.prefill_chunk as usize;
-    let executor = GpuExecutor::new(device, model, plan, Catalogue::embedded(), SEQUENCES).unwrap();
+    let executor = GpuExecutor::new(device, model, plan, catalogue::embedded(), SEQUENCES).unwrap();
     Engine::new(Box::new(executor), chunk)
 }
 

@@ -9,6 +9,7 @@ use wgoose_kernels::{Catalogue, Plan, PrecisionClass};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
 use wgoose_measure::quality::{ExtendedQuality, ExtendedReference, ExtendedWorkload, Reference};
+use wgoose_plans::catalogue;
 use wgoose_runtime::CancelToken;
 use wgoose_runtime::{
     Batch, CpuExecutor, Device, Engine, Executor, GpuExecutor, LoadReport, RuntimeError, StateData, Traced,
@@ -149,7 +150,7 @@ fn edited(folder: &Path, file: &str, from: &str, to: &str) -> Arc<Catalogue> {
     let path = folder.join("kernels").join(file);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text.replace(from, to)).unwrap();
-    Catalogue::with_folder(&folder.join("kernels")).unwrap()
+    catalogue::with_folder(&folder.join("kernels")).unwrap()
 }
 
 /// Slots where a device compiles slowly.
@@ -173,7 +174,7 @@ fn wrong_kernels_of_many_rows_are_noticed_in_every_class() {
         let folder = tempfile::tempdir().unwrap();
         let catalogue = edited(folder.path(), &format!("ops/{variant}.wgsl"), from, to);
         let variant = variant.rsplit('/').next().unwrap();
-        let chosen = plan_of(&device, &model, &Catalogue::embedded(), variant, "");
+        let chosen = plan_of(&device, &model, &catalogue::embedded(), variant, "");
         assert!(!chosen.choices.is_empty(), "{variant}");
         let engine = |catalogue: &Arc<Catalogue>, plan: &Plan| {
             let choices =
@@ -183,7 +184,7 @@ fn wrong_kernels_of_many_rows_are_noticed_in_every_class() {
             let gpu = GpuExecutor::new(device, model, plan, Arc::clone(catalogue), SLOTS).unwrap();
             Engine::new(Box::new(gpu), 304)
         };
-        let mut right = engine(&Catalogue::embedded(), &chosen);
+        let mut right = engine(&catalogue::embedded(), &chosen);
         let workload = ExtendedWorkload::new(304, SLOTS, false);
         let extended = ExtendedReference::compute(&model, &reference, &right, workload).unwrap();
         let own = extended.evaluate(&mut right, finest).unwrap();

@@ -10,6 +10,7 @@ use wgoose_loader::{Container, Model};
 use wgoose_measure::quality::{Quality, Reference};
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{InstanceGroup, groups};
+use wgoose_plans::catalogue;
 use wgoose_runtime::{CancelToken, CpuExecutor, Device, Engine, GpuExecutor};
 
 fn model(folder: &tempfile::TempDir) -> Arc<Model> {
@@ -159,7 +160,7 @@ fn correct_plans_share_the_hash() {
     let device = Device::open(None).unwrap();
     let default = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
     let mut naive = Plan { fusions: Fusions::all(FusionSet::new()), prefill_chunk: 7, ..default.clone() };
-    let catalogue = Catalogue::embedded();
+    let catalogue = catalogue::embedded();
     let variant = catalogue.variant("matmul", "naive").unwrap();
     for (k, m) in [(128, 128), (128, 384), (384, 128), (128, 512)] {
         for up_to_rows in [1, 4, 16] {
@@ -170,7 +171,7 @@ fn correct_plans_share_the_hash() {
     for plan in [default, naive] {
         let chunk = plan.prefill_chunk as usize;
         let (device, model) = (Arc::clone(&device), Arc::clone(&model));
-        let gpu = GpuExecutor::new(device, model, plan, Catalogue::embedded(), Reference::SLOTS).unwrap();
+        let gpu = GpuExecutor::new(device, model, plan, catalogue::embedded(), Reference::SLOTS).unwrap();
         let quality = reference.evaluate(&mut Engine::new(Box::new(gpu), chunk), finest).unwrap();
         assert!(quality.passed(), "{quality:?}");
         assert_eq!(hashes(&quality), expected);
@@ -220,7 +221,7 @@ fn plans_pass_the_gate_of_their_class() {
         let judge = |plan: Plan| -> Quality {
             let chunk = plan.prefill_chunk as usize;
             let (device, model) = (Arc::clone(&device), Arc::clone(&model));
-            let gpu = GpuExecutor::new(device, model, plan, Catalogue::embedded(), Reference::SLOTS).unwrap();
+            let gpu = GpuExecutor::new(device, model, plan, catalogue::embedded(), Reference::SLOTS).unwrap();
             reference.evaluate(&mut Engine::new(Box::new(gpu), chunk), PrecisionClass::default()).unwrap()
         };
         let mut judged = 0;
@@ -234,7 +235,7 @@ fn plans_pass_the_gate_of_their_class() {
             ("gemv_fixed_grid", "q15"),
             ("gemv_fixed_grid", "q8"),
         ] {
-            let catalogue = Catalogue::embedded();
+            let catalogue = catalogue::embedded();
             let plan = plan_of(&device, &model, &catalogue, name, x);
             let (class, choices) = (plan.class(&catalogue), plan.choices.len());
             let variant = catalogue.variant("matmul", name).unwrap();
@@ -282,7 +283,7 @@ fn a_trained_model_passes_in_15_bits() {
     convert(&demo, &options, &path, &mut unwatched).unwrap();
     let model = Arc::new(Model::open(path).unwrap());
     let reference = Reference::compute(&model, &CancelToken::default()).unwrap();
-    let catalogue = Catalogue::embedded();
+    let catalogue = catalogue::embedded();
     let plan = plan_of(&device, &model, &catalogue, "gemv_fixed_grid", "q15");
     let class = plan.class(&catalogue);
     assert_eq!(class.products, Precision::Q15);

@@ -2,10 +2,11 @@
 
 use wgoose_graph::{Format, ModelShape, Weight};
 use wgoose_kernels::plan::Choice;
-use wgoose_kernels::{Catalogue, HandOver, Plan};
+use wgoose_kernels::{HandOver, Plan};
 use wgoose_measure::running::changes_only_decode;
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::groups;
+use wgoose_plans::catalogue;
 use wgoose_sim::simulated_problem;
 
 #[test]
@@ -14,7 +15,7 @@ fn scenarios_with_equal_kernels_are_alike() {
     let format = |weight: Weight| if weight == Weight::Head { Format::Q6_K } else { Format::Q8_0 };
     let mut problem = simulated_problem(shape, Weight::all(&shape).map(|weight| (weight, format(weight))).collect());
     problem.default.prefill_chunk = 2048;
-    let (default, catalogue) = (&problem.default, Catalogue::embedded());
+    let (default, catalogue) = (&problem.default, catalogue::embedded());
     let with = |scenario: Scenario, op: &str, m: u32| {
         let is_decode = scenario == Scenario::DECODE;
         let fusions = if is_decode { &default.fusions.decode } else { &default.fusions.prefill };

@@ -1,15 +1,15 @@
 //! Reports of ledgers that were recorded, and of one that was not written by a friend.
 
 use std::path::PathBuf;
-use wgoose_kernels::Catalogue;
 use wgoose_measure::derive::{DeriveError, Policy};
 use wgoose_measure::ledger::{self, Cause, Ledger, Outcome, Record, Records};
 use wgoose_measure::objective::Objective;
+use wgoose_plans::catalogue;
 use wgoose_report::{LedgerReport, Source, page};
 use wgoose_sim::{recorded, shipped};
 
 fn gather(records: &Records) -> LedgerReport {
-    LedgerReport::gather(records, &Catalogue::embedded(), &Objective::chat(false), &Policy::all(), None)
+    LedgerReport::gather(records, &catalogue::embedded(), &Objective::chat(false), &Policy::all(), None)
 }
 
 fn html(report: &LedgerReport, name: &str) -> String {

@@ -201,6 +201,7 @@ pub(crate) fn summary(adapter: &wgpu::Adapter) -> AdapterSummary {
             min_subgroup,
             multiprocessors,
             is_cpu: info.device_type == wgpu::DeviceType::Cpu,
+            vendor: info.vendor,
             features: has.chain(matrix_units).collect::<BTreeSet<_>>(),
         },
         timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),

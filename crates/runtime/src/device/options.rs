@@ -62,6 +62,7 @@ impl DeviceLimits {
             min_subgroup: own.min_subgroup,
             multiprocessors: own.multiprocessors,
             is_cpu: own.is_cpu,
+            vendor: own.vendor,
             features: BTreeSet::new(),
         }
     }

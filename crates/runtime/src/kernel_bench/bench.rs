@@ -507,7 +507,8 @@ mod tests {
     use crate::kernel_bench::Numbers;
     use wgoose_graph::{BatchShape, Format, Fusion, FusionSet, LoraRanks, ModelShape, rewrite, rwkv7};
     use wgoose_kernels::plan::{bindable_fusions, default_kernel};
-    use wgoose_kernels::{Catalogue, Instance, Packed, StateFormat};
+    use wgoose_kernels::{Instance, Packed, StateFormat};
+    use wgoose_plans::catalogue;
 
     /// The default kernel of each op that has the WKV state and that the device can bind; no fusion is needed for one.
     #[test]
@@ -524,7 +525,7 @@ mod tests {
             embedding_norm: true,
             output_head: true,
         };
-        let (device, catalogue) = (Device::open(None).unwrap(), Catalogue::embedded());
+        let (device, catalogue) = (Device::open(None).unwrap(), catalogue::embedded());
         let sets: [FusionSet; 3] =
             [FusionSet::new(), [Fusion::TimeMixCore].into(), [Fusion::LoraGroup, Fusion::TimeMixSplit].into()];
         let fits = bindable_fusions(&shape, device.limits());

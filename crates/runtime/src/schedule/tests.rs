@@ -3,7 +3,8 @@
 use super::{Bound, Choose, Recording, Tensors, record};
 use std::collections::{BTreeMap, BTreeSet};
 use wgoose_graph::{BatchShape, Format, Graph, LoraRanks, ModelShape, Target, WeightClass, rewrite, rwkv7};
-use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, Precision};
+use wgoose_kernels::{DeviceFingerprint, Feature, Limits, Plan, Precision};
+use wgoose_plans::catalogue;
 
 const SHAPE: ModelShape = ModelShape {
     layers: 3,
@@ -36,7 +37,7 @@ fn recorded_like(tokens: u32, like_rows: Option<u32>, precision: Precision) -> (
     let text = String::new;
     let (adapter, driver, backend, wgpu) = (text(), text(), text(), text());
     let device = DeviceFingerprint { adapter, vendor: 0, device: 0, driver, backend, wgpu };
-    let catalogue = Catalogue::embedded();
+    let catalogue = catalogue::embedded();
     let plan = Plan::default_for(device, SHAPE, &limits).at_most(precision, &catalogue);
     let mut graph = rwkv7::forward_to(&SHAPE, Target::Logits).unwrap();
     rewrite::apply(&mut graph, &plan.fusions.prefill).unwrap();

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Barrier};
 use wgoose_graph::{LoraRanks, ModelShape};
-use wgoose_kernels::{Catalogue, Plan};
+use wgoose_kernels::Plan;
 use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, Model};
+use wgoose_plans::catalogue;
 use wgoose_runtime::timeline::{Timeline, Track};
 use wgoose_runtime::{Device, DeviceOptions, Engine, Outputs, PipelineCounts, Sequence};
 
@@ -40,7 +41,7 @@ fn traced(model: &Arc<Model>, cache: Option<&Path>, timeline: Timeline) -> (Vec<
     let options = DeviceOptions { cache: cache.map(Path::to_owned), timeline, ..DeviceOptions::default() };
     let device = Device::open_with(&options).unwrap();
     let plan = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
-    let mut engine = Engine::gpu(device, Arc::clone(model), plan, Catalogue::embedded(), 1).unwrap();
+    let mut engine = Engine::gpu(device, Arc::clone(model), plan, catalogue::embedded(), 1).unwrap();
     let mut logits = Vec::new();
     for tokens in [[7, 3, 95, 0, 1].as_slice(), &[2]] {
         logits.extend(engine.forward(&[Sequence { slot: 0, tokens, outputs: Outputs::All }]).unwrap().remove(0));

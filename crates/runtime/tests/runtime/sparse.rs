@@ -7,6 +7,7 @@ use wgoose_graph::{
     BatchShape, Format, Fusion, FusionSet, LayerWeight, LoraRanks, ModelShape, Op, Weight, rewrite, rwkv7,
 };
 use wgoose_kernels::{Catalogue, Config as Configuration, Instance, Kernel, Variant};
+use wgoose_plans::catalogue;
 use wgoose_runtime::Device;
 use wgoose_runtime::kernel_bench::{Bench, Case, Expected, Numbers, check};
 
@@ -40,7 +41,7 @@ fn sparse(catalogue: &Catalogue) -> &Variant {
 }
 
 fn kernel(device: &Device, instance: &Instance, config: &Configuration, skip: bool) -> Option<Kernel> {
-    let catalogue = Catalogue::embedded();
+    let catalogue = catalogue::embedded();
     let variant = sparse(&catalogue);
     let mut spelled = variant.spell(config);
     assert!(spelled.insert("SKIP".into(), u32::from(skip).to_string()).is_some());
@@ -67,7 +68,7 @@ fn assert_skips(device: &Arc<Device>, instance: &Instance, config: &Configuratio
 #[test]
 fn leaving_out_zeros_changes_no_bit() {
     let device = Device::open(None).unwrap();
-    let configs = sparse(&Catalogue::embedded()).configs();
+    let configs = sparse(&catalogue::embedded()).configs();
     let strategy = (
         (1u32..9, prop::sample::select(vec![256u32, 512, 768, 1024, 4096]), 1u32..5),
         prop::sample::select(Format::all_k_major().collect::<Vec<_>>()),

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use wgoose_graph::{BatchShape, Format, LoraRanks, ModelShape, Target, rewrite, rwkv7};
-use wgoose_kernels::{Catalogue, Config, Feature, Instance, Kernel, Limits, Plan, Precision, Refusal, Variant, ops};
+use wgoose_kernels::{Config, Feature, Instance, Kernel, Limits, Plan, Precision, Refusal, Variant, ops};
+use wgoose_plans::catalogue;
 use wgoose_runtime::kernel_bench::property::{Amount, Tested, run_case, test_choices, test_variant};
 use wgoose_runtime::kernel_bench::{Bench, Case, Numbers, Ran};
 use wgoose_runtime::{Device, DeviceLimits, RuntimeError};
@@ -29,7 +30,7 @@ fn number<T: std::str::FromStr>(variable: &str, default: T) -> T {
 
 /// Tests what is asked for; prints what was tested and what was skipped.
 fn test(how: impl Fn(&Arc<Device>, &str, &Variant) -> Result<Tested, RuntimeError> + Sync) {
-    let (device, catalogue) = (Device::open(None).unwrap(), Catalogue::embedded());
+    let (device, catalogue) = (Device::open(None).unwrap(), catalogue::embedded());
     let asked = std::env::var("WGOOSE_KERNEL").unwrap_or_default();
     let only_matrices = std::env::var_os("WGOOSE_MATRICES").is_some();
     let all = ops::ALL.iter().flat_map(|op| catalogue.variants(op.name).iter().map(|variant| (op.name, variant)));
@@ -104,7 +105,7 @@ const ALIKE: usize = 2;
 
 #[test]
 fn kernels_with_equal_order_of_sums_have_equal_bits() {
-    let (device, catalogue) = (Device::open(None).unwrap(), Catalogue::embedded());
+    let (device, catalogue) = (Device::open(None).unwrap(), catalogue::embedded());
     let asked = std::env::var("WGOOSE_KERNEL").unwrap_or_default();
     let ranks = LoraRanks { decay: 32, iclr: 32, value: 32, gate: 64 };
     let shape = ModelShape {
@@ -189,7 +190,7 @@ fn a_wrong_kernel_is_found_shrunk_and_reproduced() {
     let wrong = text.replace("a[i] * b[i]", "a[i] * b[i] + select(0.0, 1.0, i >= 2u * params.m)");
     assert_ne!(wrong, text);
     std::fs::write(&file, wrong).unwrap();
-    let (device, catalogue) = (Device::open(None).unwrap(), Catalogue::with_folder(folder.path()).unwrap());
+    let (device, catalogue) = (Device::open(None).unwrap(), catalogue::with_folder(folder.path()).unwrap());
     let variant = catalogue.variant("mul", "wrong").unwrap();
     let tested = test_variant(&device, "mul", variant, Amount { cases: 20, seed: 1 }).unwrap();
     let (case, why) = tested.failure.unwrap();
@@ -199,6 +200,6 @@ fn a_wrong_kernel_is_found_shrunk_and_reproduced() {
         serde_json::from_str(&serde_json::to_string(&case).unwrap()).unwrap();
     assert_eq!(saved, case);
     std::fs::write(&file, text).unwrap();
-    let mended = Catalogue::with_folder(folder.path()).unwrap();
+    let mended = catalogue::with_folder(folder.path()).unwrap();
     assert_eq!(run_case(&device, &mended, &case).unwrap(), None);
 }

@@ -13,7 +13,7 @@ use wgoose_loader::Model;
 #[cfg(doc)]
 use wgoose_loader::adapter::merge;
 use wgoose_loader::adapter::{AdapterSource, MergedAdapter};
-use wgoose_plans::{ModelClass, PlanChoice, PlanReport, Store};
+use wgoose_plans::{ModelClass, PlanChoice, PlanReport, Store, catalogue};
 use wgoose_runtime::timeline::Timeline;
 use wgoose_runtime::{Device, DeviceLimits, DeviceOptions, GpuExecutor, Residency, RuntimeError};
 
@@ -73,7 +73,7 @@ impl Default for SessionBuilder {
             precision: None,
             state: None,
             chunk: None,
-            catalogue: Catalogue::embedded(),
+            catalogue: catalogue::embedded(),
             pipeline_cache: wgoose_files::default_cache_dir(),
             patience: None,
             timeline: Timeline::off(),
@@ -152,7 +152,7 @@ impl SessionBuilder {
         self
     }
 
-    /// The kernels, such as those that [`Catalogue::with_folder`] finds. Default: those of this program.
+    /// The kernels, such as those that [`catalogue::with_folder`] finds. Default: those of this program.
     pub fn catalogue(mut self, catalogue: Arc<Catalogue>) -> Self {
         self.catalogue = catalogue;
         self

@@ -98,10 +98,11 @@ mod tests {
     use rand_xoshiro::rand_core::SeedableRng;
     use std::collections::BTreeSet;
     use wgoose_graph::{Format, ModelShape};
-    use wgoose_kernels::{Catalogue, Feature, Limits, Plan, Precision};
+    use wgoose_kernels::{Feature, Limits, Plan, Precision};
     use wgoose_measure::scenario::Scenario;
     use wgoose_measure::space::{Scope, configurations, groups};
     use wgoose_measure::stats::rng::{below, unit};
+    use wgoose_plans::catalogue;
 
     #[test]
     fn a_few_timed_kernels_predict_the_fastest() {
@@ -110,7 +111,7 @@ mod tests {
         let head = groups.iter().find(|group| group.key.m == 65536).unwrap();
         let features = [Feature::Subgroups, Feature::F16].into();
         let limits = Limits { workgroup_threads: 1024, features, min_subgroup: 32, ..Limits::webgpu() };
-        let (catalogue, scope) = (Catalogue::embedded(), Scope { allowed: Precision::F16, exhaustive: false });
+        let (catalogue, scope) = (catalogue::embedded(), Scope { allowed: Precision::F16, exhaustive: false });
         let (all, _) = configurations(head, &limits, scope, &catalogue);
         let mut open: Vec<usize> = (0..all.len()).filter(|i| all[*i].refusal.is_none()).collect();
         let mut rng = SplitMix64::seed_from_u64(3);

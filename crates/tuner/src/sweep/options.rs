@@ -70,7 +70,7 @@ pub struct SweepOptions {
     pub budget: Duration,
     /// What is decided.
     pub parts: BTreeSet<Part>,
-    /// Try every legal configuration, whatever hunches say of it and whatever the budget.
+    /// Try every legal configuration, whatever speed heuristics say of it and whatever the budget.
     pub exhaustive: bool,
     /// Prefill chunks to compare; powers of 4 fill their bucket.
     pub chunks: Vec<u32>,

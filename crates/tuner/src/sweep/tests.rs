@@ -7,12 +7,12 @@ use crate::structure::Toggle;
 use std::collections::BTreeSet;
 use std::time::Instant;
 use wgoose_graph::{ModelShape, Weight};
-use wgoose_kernels::Catalogue;
 use wgoose_kernels::Precision;
 use wgoose_loader::synth::Mix;
 use wgoose_measure::ledger::Ledger;
 use wgoose_measure::space::PersistentGrid;
 use wgoose_measure::space::groups;
+use wgoose_plans::catalogue;
 use wgoose_runtime::CancelToken;
 use wgoose_sim::{Costs, SimulatedDevice, SimulatedRunner, simulated_problem};
 
@@ -26,7 +26,7 @@ fn problem(mix: Mix) -> Problem {
 /// A sweep of so many seconds that has not begun, on a device; what it told, in the end.
 fn with_sweep(problem: &Problem, device: SimulatedDevice, budget: u64, run: impl FnOnce(&mut Sweep<'_>)) -> Vec<Event> {
     let folder = tempfile::tempdir().unwrap();
-    let catalogue = Catalogue::embedded();
+    let catalogue = catalogue::embedded();
     let options = SweepOptions {
         ledger: folder.path().join("ledger.jsonl"),
         begun: Instant::now(),
@@ -125,7 +125,7 @@ fn layouts_that_slow_prefill_are_recognised() {
             }
             is_slower = sweep.slows_prompts(&tuned, layout).unwrap();
         });
-        let catalogue = Catalogue::embedded();
+        let catalogue = catalogue::embedded();
         let mut runner = SimulatedRunner::new(&problem, &catalogue, device);
         let mut changed = tuned.clone();
         layout.apply(&mut changed);

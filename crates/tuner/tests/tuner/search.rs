@@ -16,6 +16,7 @@ use wgoose_measure::objective::Objective;
 use wgoose_measure::runner::{Assignment, Runner, RunnerError};
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{InstanceGroup, Scope, groups};
+use wgoose_plans::catalogue;
 use wgoose_sim::{Costs, ReplayRunner, SimulatedDevice, SimulatedRunner};
 use wgoose_tuner::kernel_tuning::KernelTuner;
 use wgoose_tuner::sweep::{
@@ -26,7 +27,7 @@ use wgoose_tuner::sweep::{
 /// A search on a device, and where it is.
 fn searched(device: SimulatedDevice, budget: u64) -> (Swept, Vec<Event>, Duration, [(f64, f64); 3]) {
     let folder = tempfile::tempdir().unwrap();
-    let (problem, catalogue) = (problem("0.1B", Format::Q8_0), Catalogue::embedded());
+    let (problem, catalogue) = (problem("0.1B", Format::Q8_0), catalogue::embedded());
     let options = options(&folder.path().join("ledger.jsonl"), budget);
     let mut runner = SimulatedRunner::new(&problem, &catalogue, device);
     let mut events = Vec::new();
@@ -74,7 +75,7 @@ fn every_form_is_tried_within_the_budget_and_the_plan_is_faster() {
 
 #[test]
 fn searches_come_near_the_best_plans_that_there_are() {
-    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    let (problem, catalogue) = (problem("0.1B", Format::F16), catalogue::embedded());
     let behind = [1, 2, 3].map(|seed| {
         let folder = tempfile::tempdir().unwrap();
         let options = options(&folder.path().join("ledger.jsonl"), 300);
@@ -90,7 +91,7 @@ fn searches_come_near_the_best_plans_that_there_are() {
 #[test]
 fn a_winner_of_more_rows_serves_fewer_rows_if_it_is_faster() {
     let folder = tempfile::tempdir().unwrap();
-    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    let (problem, catalogue) = (problem("0.1B", Format::F16), catalogue::embedded());
     let options = options(&folder.path().join("ledger.jsonl"), 1000);
     let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(3));
     let mut cache = cache(&problem, &options, &mut runner);
@@ -111,7 +112,7 @@ fn a_winner_of_more_rows_serves_fewer_rows_if_it_is_faster() {
 
 #[test]
 fn the_incumbent_stays_unless_a_plan_is_better() {
-    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    let (problem, catalogue) = (problem("0.1B", Format::F16), catalogue::embedded());
     // Samples of two tunings differ, and so does what they find, if only by noise.
     let tune = |chance, in_use: Option<&Plan>, budget| {
         let folder = tempfile::tempdir().unwrap();
@@ -154,7 +155,7 @@ fn the_incumbent_stays_unless_a_plan_is_better() {
 
 #[test]
 fn every_strategy_is_right_and_none_is_better_than_the_first() {
-    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    let (problem, catalogue) = (problem("0.1B", Format::F16), catalogue::embedded());
     let times = STRATEGIES.map(|strategy| {
         let folder = tempfile::tempdir().unwrap();
         let options = SweepOptions { strategy, ..options(&folder.path().join("ledger.jsonl"), 60) };
@@ -180,7 +181,7 @@ fn every_strategy_is_right_and_none_is_better_than_the_first() {
 
 #[test]
 fn every_strategy_decides_the_requested_parts_only() {
-    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    let (problem, catalogue) = (problem("0.1B", Format::F16), catalogue::embedded());
     for strategy in STRATEGIES {
         let folder = tempfile::tempdir().unwrap();
         let parts = [Part::Fusions].into();
@@ -198,7 +199,7 @@ fn every_strategy_decides_the_requested_parts_only() {
 #[test]
 fn a_surveyed_device_can_be_searched_again() {
     let folder = tempfile::tempdir().unwrap();
-    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    let (problem, catalogue) = (problem("0.1B", Format::F16), catalogue::embedded());
     let device = SimulatedDevice { noise: 0.001, ..SimulatedDevice::h200(7) };
     let mut timed = Vec::new();
     let shares = [1, 2, 3].map(|part| {
@@ -254,17 +255,17 @@ fn an_added_or_edited_kernel_alone_is_measured_again() {
         }
         variants
     };
-    let first = timed(Catalogue::embedded());
+    let first = timed(catalogue::embedded());
     assert!(first.len() > 20 && first["matmul/naive"] > 0);
     std::fs::write(ops.join("another.wgsl"), &text).unwrap();
-    let added = timed(Catalogue::with_folder(&folder.path().join("kernels")).unwrap());
+    let added = timed(catalogue::with_folder(&folder.path().join("kernels")).unwrap());
     let ops_of = |variants: &BTreeMap<String, u32>| variants.keys().cloned().collect::<Vec<_>>();
     assert_eq!(ops_of(&added), ["matmul/another", "matmul_add/another"]);
     // A comment makes no other kernel.
     std::fs::write(ops.join("naive.wgsl"), format!("{text}// edited\n")).unwrap();
-    assert!(timed(Catalogue::with_folder(&folder.path().join("kernels")).unwrap()).is_empty());
+    assert!(timed(catalogue::with_folder(&folder.path().join("kernels")).unwrap()).is_empty());
     std::fs::write(ops.join("naive.wgsl"), text.replace("var sum = 0.0;", "var sum = 1.0;")).unwrap();
-    let edited = timed(Catalogue::with_folder(&folder.path().join("kernels")).unwrap());
+    let edited = timed(catalogue::with_folder(&folder.path().join("kernels")).unwrap());
     assert_eq!(ops_of(&edited), ["matmul/naive", "matmul_add/naive"]);
     assert_eq!(edited["matmul/naive"], first["matmul/naive"]);
 }
@@ -299,7 +300,7 @@ fn noise_alone_makes_no_plan_slower() {
 #[test]
 fn a_stopped_search_is_resumed() {
     let folder = tempfile::tempdir().unwrap();
-    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    let (problem, catalogue) = (problem("0.1B", Format::F16), catalogue::embedded());
     let options = options(&folder.path().join("ledger.jsonl"), 80);
     let mut steps = 0;
     let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(1));
@@ -338,7 +339,7 @@ fn a_stopped_search_is_resumed() {
 #[test]
 fn an_interrupted_search_leaves_its_best_plan() {
     let folder = tempfile::tempdir().unwrap();
-    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    let (problem, catalogue) = (problem("0.1B", Format::F16), catalogue::embedded());
     let options = options(&folder.path().join("ledger.jsonl"), 120);
     let policy = Policy { allowed: options.allowed, ..Policy::all() };
     let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(4));
@@ -395,7 +396,7 @@ impl Runner for NoStarts<'_> {
 #[test]
 fn a_plan_is_kept_without_time_for_first_tokens() {
     let folder = tempfile::tempdir().unwrap();
-    let (problem, catalogue) = (problem("0.1B", Format::Q8_0), Catalogue::embedded());
+    let (problem, catalogue) = (problem("0.1B", Format::Q8_0), catalogue::embedded());
     let objective = Objective::chat(false);
     let options = SweepOptions { objective, ..options(&folder.path().join("ledger.jsonl"), 300) };
     let mut runner = NoStarts(SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(0)));
@@ -414,7 +415,7 @@ fn a_plan_is_kept_without_time_for_first_tokens() {
 #[test]
 fn a_plan_is_derived_from_its_ledger_in_any_order() {
     let folder = tempfile::tempdir().unwrap();
-    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    let (problem, catalogue) = (problem("0.1B", Format::F16), catalogue::embedded());
     let options = options(&folder.path().join("ledger.jsonl"), 60);
     let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(4));
     let cache = cache(&problem, &options, &mut runner);
@@ -467,7 +468,7 @@ fn a_plan_is_derived_from_its_ledger_in_any_order() {
     let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels-wgsl/ops");
     let source = kernels.join(&chosen.key.op).join(format!("{}.wgsl", chosen.variant));
     std::fs::write(&file, std::fs::read_to_string(&source).unwrap() + "const EDITED: u32 = 1u;\n").unwrap();
-    let catalogue = Catalogue::with_folder(&folder.path().join("kernels")).unwrap();
+    let catalogue = catalogue::with_folder(&folder.path().join("kernels")).unwrap();
     let after = derive(&records, &catalogue, &options.objective, &all).unwrap();
     assert!(after.plan.choices.iter().all(|c| (&c.key.op, &c.variant) != (&chosen.key.op, &chosen.variant)));
     assert!(after.decisions.iter().any(|line| line.contains("was edited since")), "{:?}", after.decisions);
@@ -494,7 +495,7 @@ fn with_other_ids(records: &Records, path: &Path, later: f64, passed: bool) -> R
 #[test]
 fn a_replayed_search_finds_its_plan_in_equal_time() {
     let folder = tempfile::tempdir().unwrap();
-    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    let (problem, catalogue) = (problem("0.1B", Format::F16), catalogue::embedded());
     let measured = options(&folder.path().join("ledger.jsonl"), 60);
     let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(6));
     let go_on = &mut |_| ControlFlow::Continue(());

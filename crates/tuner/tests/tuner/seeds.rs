@@ -4,12 +4,13 @@ use crate::simulated::{cache, options, problem};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use wgoose_graph::Format;
+use wgoose_kernels::Precision;
 use wgoose_kernels::plan::Choice;
-use wgoose_kernels::{Catalogue, Precision};
 use wgoose_measure::ledger::{self, Cause, Record};
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::seed::Seed;
 use wgoose_measure::space::{Scope, groups};
+use wgoose_plans::catalogue;
 use wgoose_sim::{SimulatedDevice, SimulatedRunner};
 use wgoose_tuner::kernel_tuning::{KernelTuner, TunedKernel};
 use wgoose_tuner::seeds::Planted;
@@ -25,7 +26,7 @@ fn seed(choice: &Choice) -> Seed {
 /// Tunes the norms of decode for that many seconds of a simulated device.
 fn tuned(seeds: &[Seed], exhaustive: bool, seconds: u64) -> TunedKernel {
     let folder = tempfile::tempdir().unwrap();
-    let (problem, catalogue) = (problem("0.1B", Format::Q8_0), Catalogue::embedded());
+    let (problem, catalogue) = (problem("0.1B", Format::Q8_0), catalogue::embedded());
     let options = options(&folder.path().join("ledger.jsonl"), 100);
     let device = SimulatedDevice { spread: 0.3, interaction: 0.1, ..SimulatedDevice::h200(7) };
     let mut runner = SimulatedRunner::new(&problem, &catalogue, device);
@@ -53,7 +54,7 @@ fn a_useless_seed_changes_no_result() {
     let without = tuned(&[], false, 1000).winner.unwrap();
     // A slow one for this site, and one for others.
     let useless = Seed { variant: "naive".to_owned(), ..seed(&without) };
-    let catalogue = Catalogue::embedded();
+    let catalogue = catalogue::embedded();
     let variant = catalogue.variants("norm_shift").last().unwrap();
     let slow = Seed { variant: variant.name().to_owned(), config: variant.spell(&variant.default_config()), ..useless };
     let elsewhere = Seed { k: Some(7), ..seed(&without) };
@@ -72,7 +73,7 @@ fn misfit_seeds_are_refused_in_the_ledger_and_reported() {
         {"op": "layer_norm", "variant": "row", "config": {"WG": 64, "reduce": "subgroup"}, "rows": 1},
         {"op": "matmul", "variant": "gemm_coop_8x8", "config": CONFIG}
     ]"#;
-    let (problem, catalogue) = (problem("0.1B", Format::F16), Catalogue::embedded());
+    let (problem, catalogue) = (problem("0.1B", Format::F16), catalogue::embedded());
     let coop = catalogue.variant("matmul", "gemm_coop_8x8").unwrap();
     let config = serde_json::to_string(&coop.spell(&coop.default_config())).unwrap();
     let folder = tempfile::tempdir().unwrap();

@@ -3,13 +3,13 @@
 use crate::simulated::{cache, options, problem};
 use std::ops::ControlFlow;
 use wgoose_graph::Format;
-use wgoose_kernels::Catalogue;
 use wgoose_kernels::plan::Checked;
 use wgoose_measure::derive::{Policy, derive};
 use wgoose_measure::ledger;
 use wgoose_measure::objective::Objective;
 use wgoose_measure::runner::Runner;
 use wgoose_measure::scenario::Scenario;
+use wgoose_plans::catalogue;
 use wgoose_sim::{Costs, SimulatedDevice, SimulatedRunner};
 use wgoose_tuner::sweep::{Event, SweepOptions, SweepStep, search};
 
@@ -17,7 +17,7 @@ use wgoose_tuner::sweep::{Event, SweepOptions, SweepStep, search};
 fn a_search_of_any_workload_ends_within_a_short_budget() {
     for (workload, budget) in [("embed", 15), ("batch", 20), ("chat", 10)] {
         let folder = tempfile::tempdir().unwrap();
-        let (mut problem, catalogue) = (problem("2.9B", Format::Q8_0), Catalogue::embedded());
+        let (mut problem, catalogue) = (problem("2.9B", Format::Q8_0), catalogue::embedded());
         // No prompt of the workload fills a larger chunk.
         problem.default.prefill_chunk = 4096;
         let objective = Objective::named(workload, false).unwrap();
@@ -38,7 +38,7 @@ fn a_search_of_any_workload_ends_within_a_short_budget() {
 fn a_short_search_finds_a_megakernel() {
     for (seed, budget) in [(0, 20), (1, 20), (2, 45)] {
         let folder = tempfile::tempdir().unwrap();
-        let (problem, catalogue) = (problem("0.1B", Format::Q8_0), Catalogue::embedded());
+        let (problem, catalogue) = (problem("0.1B", Format::Q8_0), catalogue::embedded());
         let options = options(&folder.path().join("ledger.jsonl"), budget);
         let device = SimulatedDevice::h200(seed);
         // The most that an H200 took of each for 1.5 or 2.9 billion weights; the process reads these, too.
@@ -72,7 +72,7 @@ fn a_short_search_finds_a_megakernel() {
 #[test]
 fn a_plan_with_the_prefill_of_the_default_is_derived_once_confirmed() {
     let folder = tempfile::tempdir().unwrap();
-    let (problem, catalogue) = (problem("0.1B", Format::Q8_0), Catalogue::embedded());
+    let (problem, catalogue) = (problem("0.1B", Format::Q8_0), catalogue::embedded());
     let options = options(&folder.path().join("ledger.jsonl"), 20);
     let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(0));
     let cache = cache(&problem, &options, &mut runner);

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wgoose_graph::{Format, ModelShape, Weight, WeightClass};
-use wgoose_kernels::{Catalogue, Precision};
+use wgoose_kernels::Precision;
 use wgoose_measure::ledger::Ledger;
 use wgoose_measure::problem::Problem;
 use wgoose_measure::result_cache::ResultCache;
 use wgoose_measure::runner::Runner;
+use wgoose_plans::catalogue;
 use wgoose_runtime::CancelToken;
 use wgoose_sim::simulated_problem;
 use wgoose_tuner::sweep::{Part, STRATEGIES, SweepOptions};
@@ -41,7 +42,7 @@ pub(crate) fn options(ledger: &Path, budget: u64) -> SweepOptions {
         chunks: vec![64, 256, 1024],
         objective: "(name: \"test\", parts: [(tokens: 1), (tokens: 32), (tokens: 512)])".parse().unwrap(),
         persistent: true,
-        catalogue: Catalogue::embedded(),
+        catalogue: catalogue::embedded(),
         allowed: Precision::Q15,
         child: None,
         strategy: STRATEGIES[0],

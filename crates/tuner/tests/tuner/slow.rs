@@ -4,7 +4,6 @@ use crate::simulated::{cache, options};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use wgoose_graph::{Format, LoraRanks, ModelShape, Weight};
-use wgoose_kernels::Catalogue;
 use wgoose_loader::synth::Mix;
 use wgoose_measure::derive::{Policy, derive};
 use wgoose_measure::ledger;
@@ -12,6 +11,7 @@ use wgoose_measure::objective::Objective;
 use wgoose_measure::problem::Problem;
 use wgoose_measure::runner::Runner;
 use wgoose_measure::scenario::Scenario;
+use wgoose_plans::catalogue;
 use wgoose_sim::{SimulatedDevice, SimulatedRunner, limits_of_integrated, limits_of_software, with_limits};
 use wgoose_tuner::sweep::{Event, SweepError, SweepOptions, search};
 
@@ -58,7 +58,7 @@ fn a_minute_on_a_slow_device_ends_with_a_plan_slower_in_no_scenario() {
     ];
     let mut without = Vec::new();
     for (problem, device) in devices {
-        let (folder, catalogue) = (tempfile::tempdir().unwrap(), Catalogue::embedded());
+        let (folder, catalogue) = (tempfile::tempdir().unwrap(), catalogue::embedded());
         let options = minute(&problem, &folder);
         let mut runner = SimulatedRunner::new(&problem, &catalogue, device.clone());
         let ledger = cache(&problem, &options, &mut runner);
@@ -83,7 +83,7 @@ fn a_minute_on_a_slow_device_ends_with_a_plan_slower_in_no_scenario() {
 
 #[test]
 fn an_interrupted_slow_search_leaves_its_best_plan() {
-    let (problem, folder, catalogue) = (demo(), tempfile::tempdir().unwrap(), Catalogue::embedded());
+    let (problem, folder, catalogue) = (demo(), tempfile::tempdir().unwrap(), catalogue::embedded());
     let options = minute(&problem, &folder);
     let device = SimulatedDevice { noise: 0.005, instance: 0.002, ..SimulatedDevice::software(3) };
     let mut runner = SimulatedRunner::new(&problem, &catalogue, device);

@@ -5,10 +5,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_graph::{LoraRanks, ModelShape};
-use wgoose_kernels::{Catalogue, Plan, Precision};
+use wgoose_kernels::{Plan, Precision};
 use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, Model};
 use wgoose_measure::ledger::{self, Outcome};
+use wgoose_plans::catalogue;
 use wgoose_runtime::CancelToken;
 use wgoose_runtime::{Device, Engine, Outputs, Sequence};
 use wgoose_tuner::sweep::{Event, Part, STRATEGIES, SweepError, SweepOptions, sweep};
@@ -42,7 +43,7 @@ fn a_sweep_leaves_a_plan_and_a_ledger_to_go_on_from() {
         chunks: vec![16],
         objective: "(name: \"test\", parts: [(tokens: 1), (tokens: 24)])".parse().unwrap(),
         persistent: true,
-        catalogue: Catalogue::embedded(),
+        catalogue: catalogue::embedded(),
         allowed: Precision::Q15,
         child: None,
         strategy: STRATEGIES[0],
@@ -75,7 +76,7 @@ fn a_sweep_leaves_a_plan_and_a_ledger_to_go_on_from() {
     let plan = Plan::load(&saved).unwrap();
     assert_eq!(plan.hash(), swept.plan.hash());
     assert_eq!(plan.evidence.as_ref().unwrap().quality_hash.len(), 16);
-    let mut engine = Engine::gpu(device, model, plan, Catalogue::embedded(), 1).unwrap();
+    let mut engine = Engine::gpu(device, model, plan, catalogue::embedded(), 1).unwrap();
     let logits = engine.forward(&[Sequence { slot: 0, tokens: &[1, 2, 3], outputs: Outputs::Last }]).unwrap();
     assert_eq!(logits[0].len(), 256);
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use wgoose_graph::{Format, FusionSet};
-use wgoose_kernels::{Catalogue, Precision};
+use wgoose_kernels::Precision;
 use wgoose_measure::job::{Configured, Cost, Job};
 use wgoose_measure::ledger::{Clock, Ledger, Outcome, Timing};
 use wgoose_measure::result_cache::ResultCache;
@@ -15,6 +15,7 @@ use wgoose_measure::runner::{Assignment, Runner, RunnerError};
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{InstanceGroup, Scope, groups};
 use wgoose_measure::stats::Verdict;
+use wgoose_plans::catalogue;
 use wgoose_sim::{SimulatedDevice, SimulatedRunner};
 use wgoose_tuner::kernel_tuning::{Beside, KernelTuner, SideBySide};
 use wgoose_tuner::sweep::{Event, SweepOptions, search};
@@ -63,7 +64,7 @@ impl Runner for ByWidth {
 
 /// The variants of layer_norm with those of a folder, in so many seconds.
 fn side_by_side(folder: &Path, subject: Option<&str>, seconds: u64) -> SideBySide {
-    let (problem, catalogue) = (problem("0.1B", Format::Q8_0), Catalogue::with_folder(folder).unwrap());
+    let (problem, catalogue) = (problem("0.1B", Format::Q8_0), catalogue::with_folder(folder).unwrap());
     let all = groups(&problem.shape, Scenario::DECODE, &FusionSet::default(), &|_| Format::Q8_0);
     let site = all.into_iter().find(|group| group.key.op == "layer_norm").unwrap();
     let ledger = Ledger::open(folder.join("ledger.jsonl")).unwrap();
@@ -148,7 +149,7 @@ fn a_sweep_tries_brought_kernels_first_and_names_untried_files() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
-    let catalogue = Catalogue::with_folder_in_part(folder.path()).unwrap();
+    let catalogue = catalogue::with_folder_in_part(folder.path()).unwrap();
     let problem = problem("0.1B", Format::F16);
     let options = SweepOptions {
         catalogue: Arc::clone(&catalogue),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use wgoose_graph::{Fusion, FusionSet};
-use wgoose_kernels::{Catalogue, Precision};
+use wgoose_kernels::Precision;
 use wgoose_loader::Model;
 use wgoose_measure::driver::Drive;
 use wgoose_measure::experiment::{Arm, Difference, DifferenceError, Findings, Ground};
@@ -21,6 +21,7 @@ use wgoose_measure::ledger::Ledger;
 use wgoose_measure::objective::Objective;
 use wgoose_measure::scenario::Scenario;
 use wgoose_plans::PlanChoice;
+use wgoose_plans::catalogue;
 use wgoose_report::picture;
 use wgoose_session::{Chosen, Session};
 
@@ -168,7 +169,7 @@ impl Args {
         differences: &[NamedDifference],
         scenarios: &[Scenario],
     ) -> Result<Vec<Arm>, Failure> {
-        let catalogue = Catalogue::embedded();
+        let catalogue = catalogue::embedded();
         let plans = if self.plans.is_empty() { &[PlanChoice::Find][..] } else { &self.plans[..] };
         let planned = |model: &Arc<Model>, choice: &PlanChoice| -> Result<Arm, Failure> {
             let builder =

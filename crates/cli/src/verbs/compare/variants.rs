@@ -7,13 +7,14 @@ use std::sync::Arc;
 use wgoose_kernels::{Catalogue, NoSuchVariant};
 use wgoose_measure::experiment::Difference;
 use wgoose_measure::seed::Seed;
+use wgoose_plans::catalogue;
 
 /// A difference for each variant, with the kernel files of the folder that has it, if one has.
 pub(super) fn differences(variants: &[(String, String)], folders: &[PathBuf]) -> Result<Vec<NamedDifference>, Failure> {
     if variants.is_empty() {
         return Ok(Vec::new());
     }
-    let of_folder = |folder: &PathBuf| Ok((folder.clone(), Catalogue::with_folder(folder)?));
+    let of_folder = |folder: &PathBuf| Ok((folder.clone(), catalogue::with_folder(folder)?));
     let of_folders = folders.iter().map(of_folder).collect::<Result<Vec<_>, Failure>>()?;
     let of_variant = |(op, name): &(String, String)| {
         let op = NoSuchVariant::unless_op(op)?;
@@ -25,7 +26,7 @@ pub(super) fn differences(variants: &[(String, String)], folders: &[PathBuf]) ->
         };
         let folder = of_folders.iter().find(has).map(|(folder, _)| folder.clone());
         if folder.is_none() {
-            Catalogue::embedded().named(op, name)?;
+            catalogue::embedded().named(op, name)?;
         }
         let kernels = vec![Seed::of_variant(op, name)];
         Ok((format!("variant {op}/{name}"), Difference { kernel_files: folder, kernels, ..Difference::default() }))

@@ -77,6 +77,7 @@ fn name(scenario: &ScenarioEvidence) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wgoose_plans::catalogue;
 
     #[test]
     fn rates_are_of_all_tokens_and_the_table_fits_a_terminal() {
@@ -95,7 +96,7 @@ mod tests {
             scenario("prefill", 512, 51200.0, 25600.0),
             scenario("first token", 32, 400e3, 320e3),
         ];
-        let (catalogue, answers_alike) = (&Catalogue::embedded(), Some(true));
+        let (catalogue, answers_alike) = (&catalogue::embedded(), Some(true));
         let text = Gains { plan: &plan, catalogue, answers_alike, best_seen: None }.to_string();
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines.iter().all(|line| line.len() <= 80), "{text}");

@@ -222,9 +222,10 @@ mod tests {
     use std::sync::Arc;
     use wgoose_graph::{LoraRanks, ModelShape};
     use wgoose_kernels::persistent::NEEDS;
-    use wgoose_kernels::{Catalogue, HandOver, Plan};
+    use wgoose_kernels::{HandOver, Plan};
     use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
     use wgoose_loader::{Container, Model};
+    use wgoose_plans::catalogue;
 
     /// Whether there is nothing to test, which it then says: the device lacks a feature that every persistent kernel needs.
     fn skips() -> bool {
@@ -262,7 +263,7 @@ mod tests {
         let device = Device::open_with(opened).unwrap();
         let plan = Plan::default_for(device.fingerprint().clone(), shape, device.limits());
         let plan = Plan { persistent: Some(1), hand_over, ..plan };
-        GpuExecutor::new(device, model, plan, Catalogue::embedded(), 1).unwrap()
+        GpuExecutor::new(device, model, plan, catalogue::embedded(), 1).unwrap()
     }
 
     /// Forty tokens from the empty state, and the state after them. From `fail_at` tokens on it is as if workgroups had

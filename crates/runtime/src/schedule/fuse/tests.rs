@@ -15,6 +15,7 @@ use wgoose_kernels::plan::{Choice, TuningKey};
 use wgoose_kernels::{
     Catalogue, DeviceFingerprint, Feature, HandOver, Instance, Kernel, Limits, Plan, Refusal, StateFormat,
 };
+use wgoose_plans::catalogue;
 
 const ONE: BatchShape = BatchShape { tokens: 1, segments: 1, outputs: 1 };
 const FOUR: BatchShape = BatchShape { tokens: 4, segments: 4, outputs: 4 };
@@ -120,7 +121,7 @@ impl World {
         let text = String::new;
         let (adapter, driver, backend, wgpu) = (text(), text(), text(), text());
         let device = DeviceFingerprint { adapter, vendor: 0, device: 0, driver, backend, wgpu };
-        let catalogue = Catalogue::embedded();
+        let catalogue = catalogue::embedded();
         let mut graph = rwkv7::forward_to(&self.shape, Target::Logits).unwrap();
         rewrite::apply(&mut graph, &self.fusions.iter().copied().collect()).unwrap();
         let choices = self.choices(&graph, &catalogue);
@@ -161,7 +162,7 @@ impl World {
     /// The fused step as text: what it runs, and where everything lies; or why there is none.
     fn fused(&self) -> String {
         let Step { graph, recording, memory, layout } = self.step();
-        match fuse(&graph, (&recording, &memory), (WORKGROUPS, self.hand_over), &self.limits, &Catalogue::embedded()) {
+        match fuse(&graph, (&recording, &memory), (WORKGROUPS, self.hand_over), &self.limits, &catalogue::embedded()) {
             Ok(fused) => {
                 let memory = self.memory(&fused.recording, &layout);
                 let mut text =
@@ -182,7 +183,7 @@ impl World {
 
     fn refused(&self, workgroups: u32) -> Unfused {
         let Step { graph, recording, memory, .. } = self.step();
-        match fuse(&graph, (&recording, &memory), (workgroups, self.hand_over), &self.limits, &Catalogue::embedded()) {
+        match fuse(&graph, (&recording, &memory), (workgroups, self.hand_over), &self.limits, &catalogue::embedded()) {
             Err(FuseError::Unfused(why)) => why,
             Ok(fused) => panic!("{}", fused.recording),
             Err(FuseError::Text(wrong)) => panic!("{wrong}"),
@@ -232,7 +233,7 @@ fn a_megakernel_binds_the_operands_of_its_phases() {
     let world = World::new(4, 256, Format::F16);
     let Step { graph, recording, memory, layout } = world.step();
     let fused =
-        fuse(&graph, (&recording, &memory), (WORKGROUPS, world.hand_over), &world.limits, &Catalogue::embedded())
+        fuse(&graph, (&recording, &memory), (WORKGROUPS, world.hand_over), &world.limits, &catalogue::embedded())
             .unwrap();
     let fused = world.memory(&fused.recording, &layout);
     let all: Vec<_> = fused.operands.iter().flatten().map(|operand| operand.range).collect();

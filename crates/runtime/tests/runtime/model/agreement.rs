@@ -7,9 +7,10 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::sync::Arc;
 use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, LoraRanks, ModelShape, State};
 use wgoose_kernels::plan::Fusions;
-use wgoose_kernels::{Catalogue, Plan, ops};
+use wgoose_kernels::{Plan, ops};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
+use wgoose_plans::catalogue;
 use wgoose_runtime::{Device, Engine, Outputs, Sequence, StateData};
 
 /// Small enough for hundreds of steps in many forms on a CPU; K-quants, which need rows of 256, are tested elsewhere.
@@ -118,7 +119,7 @@ fn assert_forms_agree(device: &Arc<Device>, model: &Arc<Model>, forms: &[Form]) 
     let engine = |form: &Form| {
         let mut plan = default_plan(device, model);
         (form.change)(&mut plan);
-        Engine::gpu(Arc::clone(device), Arc::clone(model), plan, Catalogue::embedded(), SEQUENCES).unwrap()
+        Engine::gpu(Arc::clone(device), Arc::clone(model), plan, catalogue::embedded(), SEQUENCES).unwrap()
     };
     let mut engines: Vec<Engine> = forms.iter().map(engine).collect();
     let mut reference = cpu(model, SEQUENCES);

@@ -3,8 +3,8 @@
 use crate::model::world::{SHAPE, all, default_plan, device, gpu, model, tokens};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use wgoose_kernels::Catalogue;
 use wgoose_loader::synth::Mix;
+use wgoose_plans::catalogue;
 use wgoose_runtime::{
     BatchError, Continuation, DecodeError, Device, DeviceOptions, Engine, GpuExecutor, Outputs, Residency,
     RuntimeError, Sampling, Sequence, Start, StateData,
@@ -224,7 +224,7 @@ fn weights_that_take_turns_are_not_decoded_with() {
     let (device, model) = (device(), model(Mix::F16));
     let engine = |budget: u64| {
         let plan = default_plan(&device, &model);
-        let mut executor = GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, Catalogue::embedded(), 1)?;
+        let mut executor = GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, catalogue::embedded(), 1)?;
         executor.set_residency(Residency::Budget(budget))?;
         Ok::<Engine, RuntimeError>(Engine::new(Box::new(executor), 16))
     };

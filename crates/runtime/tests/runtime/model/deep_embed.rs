@@ -5,10 +5,11 @@ use crate::model::persistent::{engine, step_by_step, with_stages};
 use crate::model::world::{SHAPE, all, cpu, default_plan, device, fused, model_of, read, tokens};
 use std::sync::Arc;
 use wgoose_graph::{Fusion, FusionSet, Level, ModelShape};
+use wgoose_kernels::Plan;
 use wgoose_kernels::plan::Fusions;
-use wgoose_kernels::{Catalogue, Plan};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
+use wgoose_plans::catalogue;
 use wgoose_runtime::CancelToken;
 use wgoose_runtime::{
     Device, DeviceOptions, Engine, GpuExecutor, NotPersistent, PersistentStatus, Residency, RuntimeError,
@@ -99,7 +100,7 @@ fn tables_of_deep_embed_pass_through_a_budget() {
     let executor = |residency| {
         let plan = default_plan(&device, &model);
         let mut executor =
-            GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, Catalogue::embedded(), 1).unwrap();
+            GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, catalogue::embedded(), 1).unwrap();
         executor.set_residency(residency).map(|()| executor)
     };
     let least = match executor(Residency::Budget(1)) {

@@ -5,9 +5,9 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wgoose_graph::Weight;
-use wgoose_kernels::Catalogue;
 use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, LoadError, Model, ReadAt};
+use wgoose_plans::catalogue;
 use wgoose_runtime::{
     BatchError, Device, DeviceOptions, Engine, GpuExecutor, Outputs, Residency, RuntimeError, Sequence, StateData,
 };
@@ -63,7 +63,7 @@ fn a_disk_that_fails_spoils_the_pass_and_nothing_else() {
         let model = Arc::new(Model::open(&path).unwrap().with_reader(Arc::new(reader)));
         let device = device();
         let plan = default_plan(&device, &model);
-        let mut executor = GpuExecutor::new(device, Arc::clone(&model), plan, Catalogue::embedded(), 1).unwrap();
+        let mut executor = GpuExecutor::new(device, Arc::clone(&model), plan, catalogue::embedded(), 1).unwrap();
         executor.set_residency(residency).unwrap();
         let mut engine = Engine::new(Box::new(executor), 64);
         let error = read(&mut engine, &tokens).unwrap_err();

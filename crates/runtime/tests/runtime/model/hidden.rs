@@ -7,9 +7,10 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use wgoose_graph::{BatchShape, Format, Level, State, Weight, WeightClass, rewrite, rwkv7};
 use wgoose_kernels::plan::{Choice, TuningKey};
-use wgoose_kernels::{Catalogue, Config as Configuration, Instance, Kernel, Plan, Precision, Variant};
+use wgoose_kernels::{Config as Configuration, Instance, Kernel, Plan, Precision, Variant};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
+use wgoose_plans::catalogue;
 use wgoose_runtime::{BatchError, CancelToken, Engine, Outputs, RuntimeError, Sequence, StateData};
 
 const LEVELS: [Level; 3] = [Level::Final, Level::Layer(1), Level::Layer(0)];
@@ -124,7 +125,7 @@ fn company_changes_no_bit_on_the_gpu() {
     for chunk in [16, 64] {
         let device = device();
         let plan = Plan { prefill_chunk: chunk, ..default_plan(&device, &model) };
-        let engine = Engine::gpu(device, Arc::clone(&model), plan, Catalogue::embedded(), 6).unwrap();
+        let engine = Engine::gpu(device, Arc::clone(&model), plan, catalogue::embedded(), 6).unwrap();
         company_changes_no_bit(engine, 8);
     }
 }
@@ -132,7 +133,7 @@ fn company_changes_no_bit_on_the_gpu() {
 /// A plan that has another kernel for every number of rows: if rows decided, bits would differ.
 #[test]
 fn company_changes_no_bit_with_a_tuned_plan() {
-    let (device, model, catalogue) = (device(), model(Mix::F16), Catalogue::embedded());
+    let (device, model, catalogue) = (device(), model(Mix::F16), catalogue::embedded());
     let mut plan = Plan { prefill_chunk: 64, ..default_plan(&device, &model) };
     let mut graph = rwkv7::forward(&SHAPE).unwrap();
     rewrite::apply(&mut graph, &plan.fusions.prefill).unwrap();
@@ -163,7 +164,7 @@ fn company_changes_no_bit_with_a_tuned_plan() {
             plan.choices.push(Choice::new(key, variant, config).unwrap());
         }
     }
-    let engine = Engine::gpu(device, Arc::clone(&model), plan, Catalogue::embedded(), 6).unwrap();
+    let engine = Engine::gpu(device, Arc::clone(&model), plan, catalogue::embedded(), 6).unwrap();
     company_changes_no_bit(engine, 8);
 }
 

@@ -4,9 +4,10 @@ use crate::model::numbers::{Tolerance, assert_agree};
 use crate::model::world::{SHAPE, all, default_plan, device, model, tokens};
 use std::sync::Arc;
 use wgoose_graph::{Format, LayerWeight};
-use wgoose_kernels::{Catalogue, Limits, Plan};
+use wgoose_kernels::{Limits, Plan};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
+use wgoose_plans::catalogue;
 use wgoose_runtime::{Device, DeviceOptions, Engine, GpuExecutor, Residency, RuntimeError};
 
 /// Logits of 40 tokens, read eight at a time and the last eight one by one, the state after them, and the bytes uploaded.
@@ -17,7 +18,7 @@ fn run_k_major(
     residency: Residency,
 ) -> Result<((Vec<f32>, wgoose_runtime::StateData), u64), RuntimeError> {
     let plan = Plan { k_major: k_major.iter().copied().collect(), ..default_plan(device, model) };
-    let mut executor = GpuExecutor::new(Arc::clone(device), Arc::clone(model), plan, Catalogue::embedded(), 1)?;
+    let mut executor = GpuExecutor::new(Arc::clone(device), Arc::clone(model), plan, catalogue::embedded(), 1)?;
     executor.set_residency(residency)?;
     let mut engine = Engine::new(Box::new(executor), 8);
     let tokens = tokens(9, 40);
@@ -67,7 +68,7 @@ fn run(
     residency: Residency,
 ) -> Result<(Vec<f32>, u64), RuntimeError> {
     let plan = Plan { interleave: interleave.iter().copied().collect(), ..default_plan(device, model) };
-    let mut executor = GpuExecutor::new(Arc::clone(device), Arc::clone(model), plan, Catalogue::embedded(), 1)?;
+    let mut executor = GpuExecutor::new(Arc::clone(device), Arc::clone(model), plan, catalogue::embedded(), 1)?;
     executor.set_residency(residency)?;
     let mut engine = Engine::new(Box::new(executor), 8);
     let tokens = tokens(9, 40);

@@ -3,11 +3,12 @@
 use crate::model::world::{SHAPE, all, default_plan, device, forget, fused, gpu, model, read, tokens};
 use std::sync::Arc;
 use wgoose_graph::{Format, FusionSet, Weight, WeightClass};
+use wgoose_kernels::Plan;
 use wgoose_kernels::plan::Fusions;
-use wgoose_kernels::{Catalogue, Plan};
 use wgoose_loader::Model;
 use wgoose_loader::convert::recode;
 use wgoose_loader::synth::Mix;
+use wgoose_plans::catalogue;
 use wgoose_runtime::{Engine, GpuExecutor, Outputs, Sequence};
 
 #[test]
@@ -37,7 +38,7 @@ fn siblings_share_weights_and_nothing_else() {
     let (model, device) = (model(Mix::F16), device());
     let plan = default_plan(&device, &model);
     let unfused = Plan { fusions: Fusions::all(FusionSet::new()), ..plan.clone() };
-    let first = GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, Catalogue::embedded(), 1).unwrap();
+    let first = GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, catalogue::embedded(), 1).unwrap();
     let second = first.sharing_weights(unfused, 2).unwrap();
     let [mut first, mut second] = [first, second].map(|executor| Engine::new(Box::new(executor), 64));
 
@@ -58,7 +59,7 @@ fn siblings_of_another_mix_share_their_common_weights() {
     recode(&source, &mut copy, head, Format::Q6_K).unwrap();
     let copy = Arc::new(copy);
     let plan = default_plan(&device, &source);
-    let first = GpuExecutor::new(Arc::clone(&device), Arc::clone(&source), plan.clone(), Catalogue::embedded(), 1);
+    let first = GpuExecutor::new(Arc::clone(&device), Arc::clone(&source), plan.clone(), catalogue::embedded(), 1);
     let first = first.unwrap();
     let second = first.sharing_with(Arc::clone(&copy), plan.clone(), 1).unwrap();
     let third = first.sharing_with(Arc::clone(&source), plan, 1).unwrap();

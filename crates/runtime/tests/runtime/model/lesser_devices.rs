@@ -5,9 +5,10 @@ use crate::model::world::{SHAPE, all, bindable, default_plan, device, fused, gpu
 use std::sync::Arc;
 use wgoose_graph::{BatchShape, Fusion, FusionSet, LoraRanks, ModelShape};
 use wgoose_kernels::plan::{Choice, TuningKey};
-use wgoose_kernels::{Catalogue, Feature, Instance, Limits, PlanError, Refusal};
+use wgoose_kernels::{Feature, Instance, Limits, PlanError, Refusal};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
+use wgoose_plans::catalogue;
 use wgoose_runtime::{Device, DeviceLimits, DeviceOptions, Engine, Graphs, RuntimeError};
 
 /// Passes so short that their values fit into small bindings.
@@ -108,7 +109,7 @@ fn falsely_listed_matrix_units_are_found_out() {
     let graph = graphs.of(&batch);
     let instances = graph.op_ids().map(|id| Instance::of(graph, id, &batch, &|w| model.tensor(w).format()));
     let product = instances.into_iter().find(|instance| instance.op.name() == "matmul").unwrap();
-    let catalogue = Catalogue::embedded();
+    let catalogue = catalogue::embedded();
     let variant = catalogue.variant("matmul", "gemm_coop_128x128").unwrap();
     plan.choices = vec![Choice::new(TuningKey::of(&product), variant, &variant.default_config()).unwrap()];
     let mut engine = Engine::gpu(boasting, Arc::clone(&model), plan, catalogue, 1).unwrap();

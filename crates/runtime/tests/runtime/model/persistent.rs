@@ -7,9 +7,10 @@ use std::sync::Arc;
 use wgoose_graph::{BatchShape, Format, Fusion, FusionSet, ModelShape, Weight, WeightClass};
 use wgoose_kernels::persistent::can_be_stage;
 use wgoose_kernels::plan::{Choice, Fusions, TuningKey};
-use wgoose_kernels::{Catalogue, Config, HandOver, Instance, Kernel, Plan, StateFormat, Variant};
+use wgoose_kernels::{Config, HandOver, Instance, Kernel, Plan, StateFormat, Variant};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
+use wgoose_plans::catalogue;
 use wgoose_runtime::{
     Continuation, DecodeReport, Device, Engine, Graphs, NotPersistent, Outputs, Penalties, PersistentStatus, Sampling,
     Sequence, Start,
@@ -33,7 +34,7 @@ pub(crate) fn with_stages(device: &Device, model: &Model, mut plan: Plan) -> Pla
         WeightClass::Vector => Format::F32,
         _ => plan.format_on_gpu(w, model.tensor(w).format()),
     };
-    let catalogue = Catalogue::embedded();
+    let catalogue = catalogue::embedded();
     let mut choices: Vec<Choice> = Vec::new();
     for id in graph.op_ids().filter(|id| graph.op(*id).layer.is_some()) {
         let instance = Instance::of(graph, id, &batch, &format);
@@ -56,7 +57,7 @@ pub(crate) fn with_stages(device: &Device, model: &Model, mut plan: Plan) -> Pla
 }
 
 pub(crate) fn engine(device: &Arc<Device>, model: &Arc<Model>, plan: Plan) -> Engine {
-    Engine::gpu(Arc::clone(device), Arc::clone(model), plan, Catalogue::embedded(), 2).unwrap()
+    Engine::gpu(Arc::clone(device), Arc::clone(model), plan, catalogue::embedded(), 2).unwrap()
 }
 
 /// Logits of a text read token by token.

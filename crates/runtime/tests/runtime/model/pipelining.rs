@@ -7,8 +7,8 @@ use std::cell::{Cell, RefCell};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use wgoose_graph::{Level, State};
-use wgoose_kernels::Catalogue;
 use wgoose_loader::synth::Mix;
+use wgoose_plans::catalogue;
 use wgoose_runtime::{
     Batch, BatchError, CancelToken, Engine, Executor, GpuExecutor, Outputs, Residency, RuntimeError, Sequence,
 };
@@ -16,7 +16,7 @@ use wgoose_runtime::{
 fn executor(slots: usize) -> GpuExecutor {
     let (device, model) = (device(), model(Mix::F16));
     let plan = default_plan(&device, &model);
-    GpuExecutor::new(device, model, plan, Catalogue::embedded(), slots).unwrap()
+    GpuExecutor::new(device, model, plan, catalogue::embedded(), slots).unwrap()
 }
 
 /// Passes over a text, eight tokens each, of which the last row is wanted.

@@ -3,9 +3,9 @@
 use crate::model::world::{SHAPE, default_plan, device, model, model_of, tokens};
 use std::sync::Arc;
 use wgoose_graph::{BatchShape, ModelShape};
-use wgoose_kernels::Catalogue;
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
+use wgoose_plans::catalogue;
 use wgoose_runtime::{
     Batch, Device, DeviceOptions, Executor, GpuExecutor, Outputs, Profile, Residency, RuntimeError, Sequence, StateData,
 };
@@ -14,7 +14,7 @@ const RUNS: usize = 3;
 
 fn executor(device: &Arc<Device>, model: &Arc<Model>) -> GpuExecutor {
     let plan = default_plan(device, model);
-    GpuExecutor::new(Arc::clone(device), Arc::clone(model), plan, Catalogue::embedded(), 2).unwrap()
+    GpuExecutor::new(Arc::clone(device), Arc::clone(model), plan, catalogue::embedded(), 2).unwrap()
 }
 
 /// As many tokens in each of two sequences.
@@ -75,7 +75,7 @@ fn row_shards_share_the_cost_of_their_op() {
     let whole = executor(&device(), &model).profile(&batch(1), 1).unwrap();
     // One sequence: the states of two do not fit.
     let plan = default_plan(&small, &model);
-    let mut one = GpuExecutor::new(small, Arc::clone(&model), plan, Catalogue::embedded(), 1).unwrap();
+    let mut one = GpuExecutor::new(small, Arc::clone(&model), plan, catalogue::embedded(), 1).unwrap();
     let sequence = Sequence { slot: 0, tokens: &[1], outputs: Outputs::Last };
     let shards = one.profile(&Batch::pack(&[sequence], SHAPE.vocab, 1).unwrap(), 1).unwrap();
     assert!(shards.dispatches.len() > whole.dispatches.len());

@@ -4,14 +4,15 @@ use crate::model::world::{SHAPE, all, default_plan, device, model, tokens};
 use std::sync::Arc;
 use wgoose_graph::{FusionSet, ModelShape};
 use wgoose_kernels::plan::Fusions;
-use wgoose_kernels::{Catalogue, Plan, StateFormat};
+use wgoose_kernels::{Plan, StateFormat};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
+use wgoose_plans::catalogue;
 use wgoose_runtime::{Device, Engine, GpuExecutor, LoadReport, Outputs, Residency, RuntimeError, Sequence, StateData};
 
 fn executor(device: &Arc<Device>, model: &Arc<Model>, residency: Residency) -> Result<GpuExecutor, RuntimeError> {
     let plan = default_plan(device, model);
-    let mut executor = GpuExecutor::new(Arc::clone(device), Arc::clone(model), plan, Catalogue::embedded(), 2)?;
+    let mut executor = GpuExecutor::new(Arc::clone(device), Arc::clone(model), plan, catalogue::embedded(), 2)?;
     executor.set_residency(residency)?;
     Ok(executor)
 }
@@ -88,7 +89,7 @@ fn predicted_memory_equals_measured_memory() {
         let plan = if is_fused { plan } else { Plan { fusions: Fusions::all(FusionSet::new()), ..plan } };
         let executor = |residency| {
             let (device, model) = (Arc::clone(&device), Arc::clone(&model));
-            let mut executor = GpuExecutor::new(device, model, plan.clone(), Catalogue::embedded(), 2).unwrap();
+            let mut executor = GpuExecutor::new(device, model, plan.clone(), catalogue::embedded(), 2).unwrap();
             executor.set_residency(residency).map(|()| executor)
         };
         let least = match executor(Residency::Budget(1)) {

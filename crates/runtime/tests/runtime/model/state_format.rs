@@ -6,9 +6,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use wgoose_graph::{Fusion, FusionSet, State};
 use wgoose_kernels::plan::Fusions;
-use wgoose_kernels::{Catalogue, Plan, Precision, StateFormat};
+use wgoose_kernels::{Plan, Precision, StateFormat};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
+use wgoose_plans::catalogue;
 use wgoose_runtime::{
     Continuation, Device, Engine, Executor, GpuExecutor, Outputs, Penalties, Sampling, Sequence, Start, StateData,
 };
@@ -179,7 +180,7 @@ fn a_state_in_f16_takes_half_the_bytes_as_predicted() {
     let (model, device) = (model(Mix::F16), device());
     let bytes = |state| {
         let plan = plan_with(&device, &model, state);
-        let executor = GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, Catalogue::embedded(), 8);
+        let executor = GpuExecutor::new(Arc::clone(&device), Arc::clone(&model), plan, catalogue::embedded(), 8);
         let executor = executor.unwrap();
         let (predicted, measured) = (executor.predict().unwrap().state, executor.footprint().state);
         assert_eq!(predicted, measured);
@@ -241,7 +242,7 @@ fn decoding_leaves_the_state_of_single_passes() {
 
 #[test]
 fn f32_precision_undoes_a_state_in_f16() {
-    let (model, device, catalogue) = (model(Mix::F16), device(), Catalogue::embedded());
+    let (model, device, catalogue) = (model(Mix::F16), device(), catalogue::embedded());
     let plan = plan_with(&device, &model, StateFormat::F16);
     assert_eq!(plan.least_precise(&catalogue), Precision::F16);
     let text = tokens(4, 30);

@@ -10,6 +10,7 @@ use wgoose_kernels::plan::Fusions;
 use wgoose_kernels::{Catalogue, Plan};
 use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
+use wgoose_plans::catalogue;
 use wgoose_runtime::{Batch, Engine, GpuExecutor, OpError, Outputs, Place, Residency, RuntimeError, Sequence};
 
 /// Two sequences of unequal lengths, or of one token each.
@@ -71,7 +72,7 @@ fn a_trace_changes_nothing_and_shows_every_op() {
 fn gpu_and_cpu_agree_on_outputs_of_equal_names() {
     let model = model(Mix::F16);
     let tokens = tokens(4, 6);
-    let (ours, _) = traced(&mut Engine::new(Box::new(executor(&model, unfused, Catalogue::embedded())), 64), &tokens);
+    let (ours, _) = traced(&mut Engine::new(Box::new(executor(&model, unfused, catalogue::embedded())), 64), &tokens);
     let (reference, _) = traced(&mut cpu(&model, 1), &tokens);
     assert_eq!(ours.keys().collect::<Vec<_>>(), reference.keys().collect::<Vec<_>>());
     for (name, (shape, values)) in &ours {
@@ -88,7 +89,7 @@ fn right_kernels_pass() {
     for mix in [Mix::F16, Mix::Q4_K_M] {
         let model = model(mix);
         for plan in [unfused as fn(Plan) -> Plan, |plan| plan, fused] {
-            let mut executor = executor(&model, plan, Catalogue::embedded());
+            let mut executor = executor(&model, plan, catalogue::embedded());
             for lengths in [[5, 9], [1, 1]] {
                 let batch = batch(lengths);
                 let errors = executor.compare(&batch).unwrap();
@@ -125,7 +126,7 @@ fn a_broken_kernel_is_named_and_no_other() {
     let model = model(Mix::F16);
     // Only layers above the first have it.
     let folder = wrong("ops/value_residual/elements.wgsl", "* gate[i]", "* gate[i] * 1.001");
-    let mut executor = executor(&model, unfused, Catalogue::with_folder(folder.path()).unwrap());
+    let mut executor = executor(&model, unfused, catalogue::with_folder(folder.path()).unwrap());
     let errors = executor.compare(&batch([5, 9])).unwrap();
     let (error, failed) = first(&errors);
     assert_eq!((error.op, error.layer, failed), ("value_residual", Some(1), 1));
@@ -135,7 +136,7 @@ fn a_broken_kernel_is_named_and_no_other() {
 fn a_state_that_is_written_wrong_is_named() {
     let model = model(Mix::F16);
     let folder = wrong("ops/token_shift/elements.wgsl", "segment.y - 1u", "segment.y - 2u");
-    let mut executor = executor(&model, unfused, Catalogue::with_folder(folder.path()).unwrap());
+    let mut executor = executor(&model, unfused, catalogue::with_folder(folder.path()).unwrap());
     let errors = executor.compare(&batch([5, 9])).unwrap();
     let (error, failed) = first(&errors);
     assert_eq!((error.op, error.layer, failed), ("token_shift", Some(0), 2 * SHAPE.layers as usize));
@@ -145,7 +146,7 @@ fn a_state_that_is_written_wrong_is_named() {
 #[test]
 fn weights_that_take_turns_cannot_be_traced() {
     let model = model(Mix::F16);
-    let mut executor = executor(&model, |plan| plan, Catalogue::embedded());
+    let mut executor = executor(&model, |plan| plan, catalogue::embedded());
     let Err(RuntimeError::BudgetTooSmall { need, .. }) = executor.set_residency(Residency::Budget(1)) else {
         panic!("one byte is enough");
     };

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use wgoose_graph::{Fusion, FusionSet, LoraRanks, ModelShape};
+use wgoose_kernels::Plan;
 use wgoose_kernels::persistent::NEEDS;
 use wgoose_kernels::plan::{Fusions, bindable_fusions};
-use wgoose_kernels::{Catalogue, Plan};
 use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, Model};
+use wgoose_plans::catalogue;
 use wgoose_runtime::{Device, Engine, Outputs, RuntimeError, Sequence, StateData};
 
 /// Two layers of four heads, the least that K-quants allow; four different ranks, so that no adapter fits for another.
@@ -97,7 +98,7 @@ pub(crate) fn planned(
     plan: Plan,
     slots: usize,
 ) -> Result<Engine, RuntimeError> {
-    Engine::gpu(Arc::clone(device), Arc::clone(model), plan, Catalogue::embedded(), slots)
+    Engine::gpu(Arc::clone(device), Arc::clone(model), plan, catalogue::embedded(), slots)
 }
 
 /// The CPU reference.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use wgoose_graph::Format;
-use wgoose_kernels::{Catalogue, Kernel, dispatch_size, matrix_check, repack, sampling};
+use wgoose_kernels::{Kernel, dispatch_size, matrix_check, repack, sampling};
 use wgoose_loader::blocks;
+use wgoose_plans::catalogue;
 use wgoose_runtime::kernel_bench::sanitize::{SanitizeOptions, findings, shader, widest_limits};
 use wgoose_sanitizer::{Buffer, Dispatch};
 
@@ -58,7 +59,7 @@ fn settings(temperature: f32, top_p: f32, top_k: u32, presence: f32, typical: f3
 #[test]
 fn sampling_is_clean() {
     let (sequences, vocab) = (4, 2500);
-    let (limits, catalogue) = (widest_limits(32), Catalogue::embedded());
+    let (limits, catalogue) = (widest_limits(32), catalogue::embedded());
     let values = (sequences * vocab) as usize;
     let logits: Vec<f32> = (0..values).map(|i| ((i as u32).wrapping_mul(2_654_435_761) >> 8) as f32 / 3e6).collect();
     let how = [
@@ -91,7 +92,7 @@ fn sampling_is_clean() {
 
 #[test]
 fn repacking_is_clean() {
-    let (limits, catalogue, rows, cols) = (widest_limits(32), Catalogue::embedded(), 9usize, 512usize);
+    let (limits, catalogue, rows, cols) = (widest_limits(32), catalogue::embedded(), 9usize, 512usize);
     for format in Format::all().filter(|format| format.is_repacked()) {
         let in_file = format.as_in_file();
         let weights: Vec<f32> = (0..rows * cols).map(|i| (i as f32 * 0.37).sin()).collect();
@@ -125,7 +126,7 @@ fn repacking_is_clean() {
 
 #[test]
 fn the_check_of_matrix_units_is_clean_and_its_sums_are_exact() {
-    let (limits, catalogue) = (widest_limits(32), Catalogue::embedded());
+    let (limits, catalogue) = (widest_limits(32), catalogue::embedded());
     for feature in matrix_check::CHECKED {
         let kernel = matrix_check::kernel(feature, &limits, &catalogue).unwrap().unwrap();
         let numbers = matrix_check::numbers(feature).unwrap();

@@ -7,7 +7,8 @@ mod device;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-use wgoose_kernels::{Catalogue, Variant, ops};
+use wgoose_kernels::{Variant, ops};
+use wgoose_plans::catalogue;
 use wgoose_runtime::kernel_bench::sanitize::{Coverage, SanitizeOptions, cases, sanitize, widest_limits};
 
 /// What is said of a variant, and whether it is wrong.
@@ -34,7 +35,7 @@ fn judged(op: &str, variant: &Variant, options: &SanitizeOptions, coverage: Cove
 
 #[test]
 fn every_variant_is_clean() {
-    let catalogue = Catalogue::embedded();
+    let catalogue = catalogue::embedded();
     let asked = std::env::var("WGOOSE_KERNEL").unwrap_or_default();
     let subgroup_size = std::env::var("WGOOSE_SUBGROUP").map_or(32, |size| size.parse().unwrap());
     let coverage = match std::env::var_os("WGOOSE_CHOICES") {

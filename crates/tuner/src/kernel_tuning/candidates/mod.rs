@@ -64,7 +64,7 @@ pub(super) struct Candidates<'a, 'm, 'l> {
     grid: Option<PersistentGrid>,
     /// Workgroup memory of those that were made.
     memory: BTreeMap<usize, StageMemory>,
-    /// Those that a hunch speaks against and a seed for.
+    /// Those that a speed heuristic prunes and a seed names.
     overruled: BTreeSet<usize>,
     /// What is no candidate, as it suits other grids, and was timed: what is fast there is likely to be fast here.
     elsewhere: Vec<(Configuration<'a>, f64)>,

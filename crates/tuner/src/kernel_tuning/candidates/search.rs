@@ -115,8 +115,8 @@ impl Candidates<'_, '_, '_> {
         self.try_all(&drawn, &mut None, None)
     }
 
-    /// Measures what was proposed for this site, whatever the time, and says what came of it. A hunch is no reason
-    /// against a seed.
+    /// Measures what was proposed for this site, whatever the time, and says what came of it. A speed heuristic is no
+    /// reason against a seed.
     fn try_seeds(&mut self, mut best: Option<(usize, f64)>) -> Result<Option<(usize, f64)>, KernelTuningError> {
         let Some(planted) = self.tuner.seeds else { return Ok(best) };
         let key = &self.group.key;
@@ -131,8 +131,8 @@ impl Candidates<'_, '_, '_> {
                 continue;
             };
             let Configuration { variant, config, refusal } = &self.all[i];
-            let is_hunch = matches!(refusal, Some(Refusal::Pruned { .. }));
-            if is_hunch && variant.is_legal(&self.group.unpacked(), config, self.tuner.limits).is_ok() {
+            let is_pruned = matches!(refusal, Some(Refusal::Pruned { .. }));
+            if is_pruned && variant.is_legal(&self.group.unpacked(), config, self.tuner.limits).is_ok() {
                 self.overruled.insert(i);
             }
             let refusal = match self.outcome(i)? {
@@ -244,13 +244,14 @@ mod tests {
     use super::*;
     use crate::kernel_tuning::KernelTuner;
     use wgoose_graph::{Format, ModelShape, Weight};
-    use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, Precision};
+    use wgoose_kernels::{DeviceFingerprint, Feature, Limits, Plan, Precision};
     use wgoose_measure::ledger::Ledger;
     use wgoose_measure::problem::Problem;
     use wgoose_measure::result_cache::ResultCache;
     use wgoose_measure::scenario::Scenario;
     use wgoose_measure::space::PersistentGrid;
     use wgoose_measure::space::{Scope, groups};
+    use wgoose_plans::catalogue;
     use wgoose_sim::{SimulatedDevice, SimulatedRunner};
 
     /// How many times as fast stages of 256 threads are that are likely to be by stages of 512, on average, as a
@@ -271,7 +272,7 @@ mod tests {
             .find(|group| group.key.op == "matmul_add" && group.key.k > group.key.m)
             .unwrap();
         let problem = Problem { limits: limits.clone(), shape, formats, model: text(), default };
-        let (catalogue, folder) = (Catalogue::embedded(), tempfile::tempdir().unwrap());
+        let (catalogue, folder) = (catalogue::embedded(), tempfile::tempdir().unwrap());
         let mut runner = SimulatedRunner::new(&problem, &catalogue, SimulatedDevice::h200(seed));
         let ledger = Ledger::open(folder.path().join("ledger.jsonl")).unwrap();
         let mut cache = ResultCache::new(ledger, device, Some(text()), &mut runner);

@@ -9,10 +9,11 @@ use crate::options::say_differing;
 use crate::progress::{Moving, note};
 use std::path::PathBuf;
 use std::time::Duration;
-use wgoose_kernels::{Catalogue, Plan};
+use wgoose_kernels::Plan;
 use wgoose_measure::driver::Drive;
 use wgoose_measure::experiment::{Arm, Experiment, Findings, Ground, Setting, Tuning};
 use wgoose_measure::ledger::{Cause, ImpossibleArm, Ledger, Reason};
+use wgoose_plans::catalogue;
 use wgoose_plans::slug;
 use wgoose_session::printable;
 
@@ -104,7 +105,7 @@ fn arms(recorded: &Recorded, setting: &Setting, bench: &Workbench) -> Result<(Ve
     };
     let model = setting.model.open(&bench.kept, &recorded.folder, &progress)?;
     let plan = Plan::default_for(device.fingerprint().clone(), *model.shape(), device.limits());
-    let default = Arm { name: String::new(), plan, model, catalogue: Catalogue::embedded(), drive: Drive::default() };
+    let default = Arm { name: String::new(), plan, model, catalogue: catalogue::embedded(), drive: Drive::default() };
     let named = |name: &str, error| format!("arm '{name}': {error}");
     let baseline = recorded.experiment.baseline.on(&default, Experiment::BASELINE, &ground);
     let baseline = baseline.map_err(|error| named(Experiment::BASELINE, error))?;

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Time for varying tunables at each op instance, in seconds; every variant gets the same share.
     #[arg(long, default_value_t = 10)]
     pub(super) budget: u64,
-    /// Also time configurations that the kernel's speed heuristics (`// prune:`) exclude.
+    /// Also time legal configurations that speed heuristics exclude.
     #[arg(long)]
     pub(super) exhaustive: bool,
     /// Run only the saved case in this file.

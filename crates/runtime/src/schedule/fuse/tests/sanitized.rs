@@ -9,8 +9,9 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 use wgoose_graph::{BatchShape, Format};
-use wgoose_kernels::{Catalogue, HandOver, Segment};
+use wgoose_kernels::{HandOver, Segment};
 use wgoose_loader::blocks;
+use wgoose_plans::catalogue;
 use wgoose_sanitizer::{Buffer, BufferRange, Dispatch};
 
 /// Workgroups of a megakernel here.
@@ -114,7 +115,7 @@ fn steps_of_a_tiny_model_are_clean_and_megakernels_equal_their_chain() {
         assert!(faults.is_empty(), "{name}: {}", faults.join("\n"));
         let Step { graph, recording, memory, layout } = &chain;
         let launch = (WORKGROUPS, world.hand_over);
-        let fused = fuse(graph, (recording, memory), launch, &world.limits, &Catalogue::embedded()).unwrap();
+        let fused = fuse(graph, (recording, memory), launch, &world.limits, &catalogue::embedded()).unwrap();
         let memory = world.memory(&fused.recording, layout);
         let (of_megakernel, faults) = run(&fused.recording, &memory, before(&world, &chain, &fused.recording, &memory));
         assert!(faults.is_empty(), "{name}: {}", faults.join("\n"));
