@@ -88,8 +88,11 @@ impl fmt::Display for Knows {
     }
 }
 
-/// Every size of an instance, by the name that kernel files and rules have for it.
-const SIZES: [(&str, fn(&Instance) -> u32); 13] = [
+/// A size of an instance: the name that kernel files and rules have for it, and its value.
+type Size = (&'static str, fn(&Instance) -> u32);
+
+/// Every size.
+const SIZES: [Size; 13] = [
     ("rows", |i| i.rows),
     // Rules go by the bucket: a plan's choice has to serve every row count of its bucket.
     ("up_to_rows", |i| bucket(i.rows)),
