@@ -26,5 +26,4 @@
 pub mod arms;
 pub mod kernel_tuning;
 pub mod seeds;
-mod structure;
 pub mod sweep;

@@ -8,43 +8,30 @@
 //!
 //! There is one budget, in wall seconds since the command began: each stage must end at its share of it.
 
-mod broken;
-mod confirm;
+mod changes;
 mod ends;
 mod event;
-mod find_forms;
 mod forms;
-mod gates;
-mod in_use;
-mod incremental;
-mod kernels;
-mod merged;
 mod merged_step;
 mod on_device;
 mod options;
 mod pace;
-mod persistent;
-mod random;
-mod staged;
+mod stages;
 mod step_model;
-mod strategy;
+mod strategies;
 mod survey;
-#[cfg(test)]
-mod tests;
-mod untried;
-mod worth;
 
 use ends::{Ends, share_of, working};
 pub use event::{Candidate, Event, Note, Stage, SweepStep, Timed};
 pub use on_device::{survey, sweep};
 pub use options::{Part, SweepOptions, UnknownPart};
-pub use strategy::{Found, STRATEGIES, Strategy, UnknownStrategy, strategy};
+pub use stages::worth::Worth;
+pub use strategies::{Found, STRATEGIES, Strategy, UnknownStrategy, strategy};
 pub use survey::time_all;
-pub use worth::Worth;
 
 use crate::kernel_tuning::KernelTuningError;
 use crate::seeds::Planted;
-use crate::structure::{changes, wins};
+use changes::{changes, wins};
 use std::ops::ControlFlow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wgoose_graph::Format;
@@ -179,7 +166,7 @@ pub fn search<'a>(
         options,
         cache,
         default: problem.default.clone(),
-        in_use: in_use::of(problem, options),
+        in_use: stages::incumbent::of(problem, options),
         is_unjudged: false,
         open: Vec::new(),
         ends: Ends::of(problem, options),

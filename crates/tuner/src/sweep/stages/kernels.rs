@@ -1,9 +1,9 @@
 //! Kernels, alone, on values that are stored as in a pass: what each kind of op instance costs, and which kernel is the
 //! fastest for it.
 
-use super::{Candidate, Note, Stage, Sweep, SweepError, SweepStep, share_of, working};
 use crate::kernel_tuning::{KernelTuner, TunedKernel};
 use crate::seeds::SeedRefusal;
+use crate::sweep::{Candidate, Note, Stage, Sweep, SweepError, SweepStep, share_of, working};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -74,7 +74,7 @@ struct Alone {
 
 impl<'a> Sweep<'a> {
     /// Kernels, the costliest kind of op instance first.
-    pub(super) fn kernels(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
+    pub(in crate::sweep) fn kernels(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
         let Alone { mut sites, shares, ops } = self.alone(plan);
         self.leave_without_op(&ops, plan)?;
         // Time may end before all defaults are timed. Ops for which the user brought kernels or seeds come first, and
@@ -156,7 +156,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Ops for which the user brought kernels or seeds.
-    pub(super) fn brought(&self) -> BTreeSet<String> {
+    pub(in crate::sweep) fn brought(&self) -> BTreeSet<String> {
         let differing = self.options.catalogue.differing();
         let has_files = |folder: &str| differing.iter().any(|file| file.path.starts_with(&format!("ops/{folder}/")));
         let has_seeds = |op: &str| self.options.seeds.iter().any(|seed| seed.op == op);
@@ -188,7 +188,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// The passes that people run, each with its kinds of op instance.
-    pub(super) fn timed_passes(&self, plan: &Plan) -> Vec<(Scenario, Vec<InstanceGroup>)> {
+    pub(in crate::sweep) fn timed_passes(&self, plan: &Plan) -> Vec<(Scenario, Vec<InstanceGroup>)> {
         let (problem, objective) = (self.problem, &self.options.objective);
         let Fusions { decode, batched, prefill } = &plan.fusions;
         let mut passes = Vec::new();
@@ -295,7 +295,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Layouts that default kernels left open, each with kernels tuned for it: some of these run on no other layout.
-    pub(super) fn layouts(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
+    pub(in crate::sweep) fn layouts(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
         for (i, format) in self.open.clone().into_iter().enumerate() {
             let mut other = plan.clone();
             other.interleave.insert(format);
@@ -324,7 +324,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Records seeds that are not measured, or not everywhere that they fit, and says so.
-    pub(super) fn refuse_seeds(&mut self, refused: Vec<(&Seed, SeedRefusal)>) -> Result<(), SweepError> {
+    pub(in crate::sweep) fn refuse_seeds(&mut self, refused: Vec<(&Seed, SeedRefusal)>) -> Result<(), SweepError> {
         for (seed, refusal) in refused {
             let reason = Reason { cause: Cause::Constraint, text: format!("seed: {refusal}") };
             self.cache.refuse(None, &seed.to_string(), [1, 1], reason)?;
@@ -334,12 +334,12 @@ impl<'a> Sweep<'a> {
     }
 
     /// Tokens of the longest pass of a prompt, if prompts are timed.
-    pub(super) fn longest_pass(&self, plan: &Plan) -> Option<u32> {
+    pub(in crate::sweep) fn longest_pass(&self, plan: &Plan) -> Option<u32> {
         self.options.objective.prompts().last().map(|prompt| prompt.tokens.min(plan.prefill_chunk))
     }
 
     /// What kernels are tuned with.
-    pub(super) fn tuner<'c>(&self) -> KernelTuner<'c>
+    pub(in crate::sweep) fn tuner<'c>(&self) -> KernelTuner<'c>
     where
         'a: 'c,
     {

@@ -1,12 +1,12 @@
 //! Random search, which any other must beat: forms of a step and kernels are drawn, each as likely as the next.
 
-use super::merged::PROMISING;
-use super::merged_step::MergedStep;
-use super::strategy::{Found, Strategy};
-use super::{Candidate, Part, Sweep, SweepError};
+use super::{Found, Strategy};
 use crate::kernel_tuning::{KernelTuner, RankedStage};
 use crate::seeds::Planted;
-use crate::structure::Toggle;
+use crate::sweep::changes::Toggle;
+use crate::sweep::merged_step::MergedStep;
+use crate::sweep::stages::merged::PROMISING;
+use crate::sweep::{Candidate, Part, Sweep, SweepError};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::SeedableRng;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ const COMPARISON: Duration = Duration::from_millis(2500);
 
 /// Random search.
 #[derive(Debug)]
-pub(super) struct Random;
+pub(in crate::sweep) struct Random;
 
 impl Strategy for Random {
     fn name(&self) -> &'static str {

@@ -1,8 +1,8 @@
 //! The kernels of a move: which op instances are worth tuning, each for a while, alone.
 
-use super::super::{Stage, Sweep, SweepError, SweepStep};
-use super::Climb;
 use crate::kernel_tuning::TunedKernel;
+use crate::sweep::strategies::incremental::Climb;
+use crate::sweep::{Stage, Sweep, SweepError, SweepStep};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,7 +23,7 @@ const FEWEST_TRIED: f64 = 3.0;
 impl Climb<'_, '_, '_> {
     /// Kinds of op instance of a scenario's passes, those first that compute the most. The head of a prompt is
     /// decode's.
-    pub(super) fn sites(&self, plan: &Plan, scenario: Scenario) -> Vec<InstanceGroup> {
+    pub(in crate::sweep) fn sites(&self, plan: &Plan, scenario: Scenario) -> Vec<InstanceGroup> {
         let Sweep { problem, options, .. } = &*self.sweep;
         let passes = match scenario.tokens {
             1 => vec![1],
@@ -50,7 +50,7 @@ impl Climb<'_, '_, '_> {
     }
 
     /// The op instances that a plan brings into a scenario.
-    pub(super) fn new_sites(&self, changed: &Plan, scenario: Scenario) -> Vec<InstanceGroup> {
+    pub(in crate::sweep) fn new_sites(&self, changed: &Plan, scenario: Scenario) -> Vec<InstanceGroup> {
         let known = self.sites(&self.best, scenario);
         let mut sites = self.sites(changed, scenario);
         sites.retain(|site| known.iter().all(|known| known.key != site.key));
@@ -59,7 +59,7 @@ impl Climb<'_, '_, '_> {
 
     /// Tunes kernels of op instances for a while and puts those that won into a plan: the logarithm of how many times
     /// as fast the scenario is with them, by their times alone.
-    pub(super) fn tune(
+    pub(in crate::sweep) fn tune(
         &mut self,
         plan: &mut Plan,
         sites: Vec<InstanceGroup>,
@@ -96,7 +96,7 @@ impl Climb<'_, '_, '_> {
     }
 
     /// Puts the kernels of a known plan into one, where they are faster alone than the default's: how many.
-    pub(super) fn adopt_known(
+    pub(in crate::sweep) fn adopt_known(
         &mut self,
         plan: &mut Plan,
         known: &Plan,

@@ -1,6 +1,6 @@
 //! Kernel files that the user brought along and that no trial had: each is named at the end, with the reason.
 
-use super::{Note, Part, Sweep, SweepError, working};
+use crate::sweep::{Note, Part, Sweep, SweepError, working};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use wgoose_kernels::{Plan, Variant, ops};
@@ -9,7 +9,7 @@ use wgoose_measure::space::{InstanceGroup, Scope, configurations};
 
 impl Sweep<'_> {
     /// Says which kernel files that differ from the program's were never tried, and why.
-    pub(super) fn report_never_tried(&mut self, plan: &Plan) -> Result<(), SweepError> {
+    pub(in crate::sweep) fn report_never_tried(&mut self, plan: &Plan) -> Result<(), SweepError> {
         for (file, reason) in self.never_tried(plan) {
             self.cache.decide(UNTRIED, format!("{file} was never tried: {reason}"), plan)?;
             self.note(Note::NeverTried { file, reason })?;

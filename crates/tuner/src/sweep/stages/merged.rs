@@ -3,10 +3,10 @@
 //! few samples of each change what is believed (Thompson sampling), and what is likeliest in the end is compared with
 //! the best so far.
 
-use super::forms::{Forms, Picked};
-use super::merged_step::weight;
-use super::{Candidate, Ended, Sweep, SweepError, SweepStep};
 use crate::kernel_tuning::KernelTuner;
+use crate::sweep::forms::{Forms, Picked};
+use crate::sweep::merged_step::weight;
+use crate::sweep::{Candidate, Ended, Sweep, SweepError, SweepStep};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::SeedableRng;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use wgoose_measure::result_cache::TrialError;
 use wgoose_measure::scenario::Scenario;
 
 /// Time for a comparison of two merged steps.
-pub(super) const COMPARISON: Duration = Duration::from_millis(2500);
+pub(in crate::sweep) const COMPARISON: Duration = Duration::from_millis(2500);
 
 /// What a few samples say is faster by so much may be worth a comparison: what two instances of one plan differ by.
-pub(super) const PROMISING: f64 = 0.004;
+pub(in crate::sweep) const PROMISING: f64 = 0.004;
 
 /// Stages that are drawn where nothing else is left to try, shared among their kinds by the bytes that they read.
 const DRAWN: f64 = 100.0;
@@ -33,7 +33,7 @@ const NEAR: Duration = Duration::from_secs(2);
 
 impl Sweep<'_> {
     /// Changes kernels and form of the merged step for as long as there is time.
-    pub(super) fn merged(
+    pub(in crate::sweep) fn merged(
         &mut self,
         tuner: &KernelTuner<'_>,
         plan: &mut Plan,
@@ -70,7 +70,7 @@ impl Sweep<'_> {
     /// Compares with a plan what is likeliest to be the fastest: of all steps, of those that need no other layout,
     /// which prompts may not like, and of those of which samples were taken; and what was the fastest in these,
     /// whatever is believed of it. The first that is faster takes its place.
-    pub(super) fn compare_likeliest(
+    pub(in crate::sweep) fn compare_likeliest(
         &mut self,
         tuner: &KernelTuner<'_>,
         plan: &mut Plan,

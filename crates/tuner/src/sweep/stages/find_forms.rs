@@ -1,12 +1,12 @@
 //! Which forms of a merged step are worth a look in whole steps: those that by the times of their kernels alone are not
 //! far behind.
 
-use super::forms::{Form, Forms};
-use super::merged::COMPARISON;
-use super::merged_step::{MergedStep, is_like, weight};
-use super::{Candidate, Sweep, SweepError, SweepStep, Timed};
 use crate::kernel_tuning::KernelTuner;
-use crate::structure::Toggle;
+use crate::sweep::changes::Toggle;
+use crate::sweep::forms::{Form, Forms};
+use crate::sweep::merged_step::{MergedStep, is_like, weight};
+use crate::sweep::stages::merged::COMPARISON;
+use crate::sweep::{Candidate, Sweep, SweepError, SweepStep, Timed};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use wgoose_kernels::Plan;
@@ -43,7 +43,7 @@ const A_WHILE: Duration = Duration::from_secs(2);
 const MOST: usize = 32;
 
 /// A form before its kernels are known.
-pub(super) struct Outline {
+pub(in crate::sweep) struct Outline {
     toggles: Vec<usize>,
     name: String,
     plan: Plan,
@@ -51,9 +51,9 @@ pub(super) struct Outline {
 }
 
 /// A form with nanoseconds of its step, by its kernels alone.
-pub(super) struct Found {
+pub(in crate::sweep) struct Found {
     outline: Outline,
-    pub(super) form: Form,
+    pub(in crate::sweep) form: Form,
     ns: f64,
 }
 
@@ -61,7 +61,7 @@ impl Sweep<'_> {
     /// Finds forms: what differs from a merged plan in a fusion or a layout, at each grid, then what combines those
     /// that are not far behind; and the best plan's own, at the first grid. Kernels that are not known yet are timed
     /// alone.
-    pub(super) fn find_forms(
+    pub(in crate::sweep) fn find_forms(
         &mut self,
         tuner: &KernelTuner<'_>,
         forms: &mut Forms,
@@ -109,7 +109,7 @@ impl Sweep<'_> {
 
     /// Whether a change of a plan slows a prompt. A few samples of one instance may well say so of what does not:
     /// several instances must.
-    pub(super) fn slows_prompts(&mut self, plan: &Plan, change: Toggle) -> Result<bool, SweepError> {
+    pub(in crate::sweep) fn slows_prompts(&mut self, plan: &Plan, change: Toggle) -> Result<bool, SweepError> {
         let mut changed = plan.clone();
         change.apply(&mut changed);
         let (pair, name) = ([plan, &changed], Candidate::Change(format!("megakernel, {}", change.name(plan))));
@@ -142,7 +142,7 @@ impl Sweep<'_> {
 
     /// Times more stages of forms, a while of each kind at a time: those of which the fewest were timed for what they
     /// read. A form of which little is known seems slower than it is.
-    pub(super) fn deepen_stages(
+    pub(in crate::sweep) fn deepen_stages(
         &mut self,
         tuner: &KernelTuner<'_>,
         forms: &mut Forms,
@@ -169,7 +169,7 @@ impl Sweep<'_> {
     }
 
     /// Forms that differ from a plan in sets of things, each once.
-    pub(super) fn outlines(
+    pub(in crate::sweep) fn outlines(
         &self,
         fused: &Plan,
         grids: &[PersistentGrid],
@@ -199,7 +199,7 @@ impl Sweep<'_> {
     }
 
     /// Times kernels that are not known yet: forms, the fastest first. Those that there is no time for are none.
-    pub(super) fn with_kernels(
+    pub(in crate::sweep) fn with_kernels(
         &mut self,
         tuner: &KernelTuner<'_>,
         forms: &mut Forms,

@@ -15,14 +15,14 @@
 //! gains as much.
 
 use super::incremental::Incremental;
-use super::strategy::{Found, Strategy};
-use super::{Part, Sweep, SweepError};
+use super::{Found, Strategy};
 use crate::seeds::Planted;
+use crate::sweep::{Part, Sweep, SweepError};
 use wgoose_measure::scenario::Scenario;
 
 /// The search by stages.
 #[derive(Debug)]
-pub(super) struct Staged;
+pub(in crate::sweep) struct Staged;
 
 impl Strategy for Staged {
     fn name(&self) -> &'static str {

@@ -1,9 +1,9 @@
 //! The moves, and the expected gain of each.
 
-use super::super::{Candidate, Part, Sweep};
-use super::Climb;
-use super::fitting::LEAST;
-use crate::structure::{Change, changes};
+use crate::sweep::changes::{Change, changes};
+use crate::sweep::stages::moves::fitting::LEAST;
+use crate::sweep::strategies::incremental::Climb;
+use crate::sweep::{Candidate, Part, Sweep};
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::bindable_fusions;
 use wgoose_measure::scenario::Scenario;
@@ -29,7 +29,7 @@ const FUSION: f64 = 0.02;
 const HOPE: f64 = 0.5;
 
 /// What a move changes.
-pub(super) enum What {
+pub(in crate::sweep) enum What {
     /// Kernels, which are searched for.
     Kernels,
     /// A fusion, a layout or the chunk.
@@ -39,17 +39,17 @@ pub(super) enum What {
 }
 
 /// A change of what a scenario runs.
-pub(super) struct Move {
+pub(in crate::sweep) struct Move {
     /// What it changes.
-    pub(super) what: What,
+    pub(in crate::sweep) what: What,
     /// What it must speed up.
-    pub(super) scenario: Scenario,
+    pub(in crate::sweep) scenario: Scenario,
     /// The logarithm of how many times as fast the scenario may become.
-    pub(super) gain: f64,
+    pub(in crate::sweep) gain: f64,
 }
 
 impl Move {
-    pub(super) fn candidate(&self) -> Candidate {
+    pub(in crate::sweep) fn candidate(&self) -> Candidate {
         match &self.what {
             What::Kernels => Candidate::Kernels(self.scenario),
             What::Change(change) => Candidate::Change(change.name.clone()),
@@ -61,14 +61,14 @@ impl Move {
     }
 
     /// Whether kernels are all that it changes.
-    pub(super) fn is_of_kernels(&self) -> bool {
+    pub(in crate::sweep) fn is_of_kernels(&self) -> bool {
         matches!(self.what, What::Kernels)
     }
 }
 
 impl Climb<'_, '_, '_> {
     /// All that can be changed.
-    pub(super) fn all_moves(&self) -> Vec<Move> {
+    pub(in crate::sweep) fn all_moves(&self) -> Vec<Move> {
         let Sweep { problem, options, .. } = &*self.sweep;
         let (objective, parts) = (&options.objective, &options.parts);
         let mut moves = Vec::new();
@@ -92,7 +92,7 @@ impl Climb<'_, '_, '_> {
 
     /// What fusions of decode may gain, once it is known what a step takes beside its kernels: a fusion that leaves out
     /// dispatches leaves out what lies between them.
-    pub(super) fn guess_fusions(&mut self) {
+    pub(in crate::sweep) fn guess_fusions(&mut self) {
         let samples = self.sweep.cache.samples();
         let Some((step_ns, _)) = samples.get(&Scenario::DECODE).copied() else { return };
         let sites = self.sites(&self.best, Scenario::DECODE);
@@ -148,7 +148,7 @@ impl Climb<'_, '_, '_> {
     }
 
     /// The best plan with the layouts of another one, as far as there are such, and its fusions of decode.
-    pub(super) fn with_structure_of(&self, other: &Plan) -> Plan {
+    pub(in crate::sweep) fn with_structure_of(&self, other: &Plan) -> Plan {
         let Sweep { problem, .. } = &*self.sweep;
         let (layouts, bindable) = (problem.layouts(), bindable_fusions(&problem.shape, &problem.limits));
         let mut plan = self.best.clone();

@@ -7,23 +7,18 @@
 //! expected gain of a move is a guess at first, and half of its last gain after that; its expected time follows from
 //! the times seen on this device.
 
-mod fitting;
-mod keep;
-mod kernels;
-mod moves;
-
-use super::strategy::{Found, Strategy};
-use super::{Candidate, Event, Sweep, SweepError, SweepStep, tell};
+use super::{Found, Strategy};
 use crate::kernel_tuning::KernelTuner;
 use crate::seeds::Planted;
-use fitting::LEAST;
-use moves::{Move, What};
+use crate::sweep::stages::moves::fitting::LEAST;
+use crate::sweep::stages::moves::possible::{Move, What};
+use crate::sweep::{Candidate, Event, Sweep, SweepError, SweepStep, tell};
 use std::time::Duration;
 use wgoose_kernels::Plan;
 
 /// The search where whole steps are slow.
 #[derive(Debug)]
-pub(super) struct Incremental;
+pub(in crate::sweep) struct Incremental;
 
 impl Strategy for Incremental {
     fn name(&self) -> &'static str {
@@ -58,14 +53,14 @@ const AGAIN: f64 = 0.5;
 const WORTH_COMPARING: f64 = 0.03;
 
 /// A search that is under way.
-struct Climb<'s, 'a, 't> {
-    sweep: &'s mut Sweep<'a>,
-    tuner: KernelTuner<'t>,
+pub(in crate::sweep) struct Climb<'s, 'a, 't> {
+    pub(in crate::sweep) sweep: &'s mut Sweep<'a>,
+    pub(in crate::sweep) tuner: KernelTuner<'t>,
     /// The best by comparisons.
-    best: Plan,
+    pub(in crate::sweep) best: Plan,
     /// The best that passed the gate.
-    right: Plan,
-    moves: Vec<Move>,
+    pub(in crate::sweep) right: Plan,
+    pub(in crate::sweep) moves: Vec<Move>,
 }
 
 impl Climb<'_, '_, '_> {
@@ -118,7 +113,7 @@ impl Climb<'_, '_, '_> {
     }
 
     /// The best plan with what a move changes, but for kernels.
-    fn changed(&self, made: &Move) -> Plan {
+    pub(in crate::sweep) fn changed(&self, made: &Move) -> Plan {
         let mut plan = self.best.clone();
         match &made.what {
             What::Kernels => {}

@@ -1,7 +1,9 @@
 //! The end of a sweep: what won, together, against the default plan.
 
-use super::merged::PROMISING;
-use super::{Candidate, Ended, Event, Found, Stage, Sweep, SweepError, SweepStep, Timed, share_of, tell, working};
+use crate::sweep::stages::merged::PROMISING;
+use crate::sweep::{
+    Candidate, Ended, Event, Found, Stage, Sweep, SweepError, SweepStep, Timed, share_of, tell, working,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wgoose_kernels::plan::{Choice, Evidence, Fusions};
@@ -26,7 +28,7 @@ impl Sweep<'_> {
     /// The assembled plan against the default; kernels that do not pay in the step are dropped, and then decoding has
     /// the structure that won with default kernels. What then fails the gate, or is slower than the default in
     /// anything, is no plan.
-    pub(super) fn confirm(&mut self, found: Found) -> Result<Plan, SweepError> {
+    pub(in crate::sweep) fn confirm(&mut self, found: Found) -> Result<Plan, SweepError> {
         let Found { structure, mut plan, alone: tuned } = found;
         let objective = &self.options.objective;
         let scenarios = objective.scenarios();
@@ -104,7 +106,7 @@ impl Sweep<'_> {
     }
 
     /// What the end of a sweep takes.
-    pub(super) fn confirming(&self) -> Duration {
+    pub(in crate::sweep) fn confirming(&self) -> Duration {
         let (other, each) = self.takes();
         other + each * self.processes()
     }

@@ -1,8 +1,8 @@
 //! Whether a plan is the best now: compared with the best and with the default, and right.
 
-use super::super::{Candidate, Event, SweepError, SweepStep, Timed, tell};
-use super::Climb;
-use super::moves::Move;
+use crate::sweep::stages::moves::possible::Move;
+use crate::sweep::strategies::incremental::Climb;
+use crate::sweep::{Candidate, Event, SweepError, SweepStep, Timed, tell};
 use std::time::Duration;
 use wgoose_kernels::Plan;
 use wgoose_measure::paired::{Effort, PairedResult};
@@ -14,7 +14,12 @@ use wgoose_measure::stats::verdict::Verdict;
 impl Climb<'_, '_, '_> {
     /// Compares a plan with the best, then with the default, in the scenario that it must speed up; it is the best then
     /// if it is slower in none of the others that it changes, and right.
-    pub(super) fn keep(&mut self, plan: Plan, made: &Move, candidate: Candidate) -> Result<Option<f64>, SweepError> {
+    pub(in crate::sweep) fn keep(
+        &mut self,
+        plan: Plan,
+        made: &Move,
+        candidate: Candidate,
+    ) -> Result<Option<f64>, SweepError> {
         if plan.hash() == self.best.hash() {
             return Ok(None);
         }
@@ -59,7 +64,7 @@ impl Climb<'_, '_, '_> {
     }
 
     /// That the default is right, once.
-    pub(super) fn check_default(&mut self) -> Result<(), SweepError> {
+    pub(in crate::sweep) fn check_default(&mut self) -> Result<(), SweepError> {
         if !std::mem::replace(&mut self.sweep.gated, true) {
             self.sweep.check_default()?;
         }

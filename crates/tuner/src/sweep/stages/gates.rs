@@ -1,6 +1,6 @@
 //! The gates of a sweep: the default plan's, without which nothing is known to be right, and the candidates'.
 
-use super::{Candidate, Event, Note, Stage, Sweep, SweepError, SweepStep, tell};
+use crate::sweep::{Candidate, Event, Note, Stage, Sweep, SweepError, SweepStep, tell};
 use std::sync::Arc;
 use std::time::Duration;
 use wgoose_kernels::{Plan, Precision, StateFormat};
@@ -10,7 +10,7 @@ use wgoose_measure::running::changes_only_decode;
 
 impl Sweep<'_> {
     /// That the default plan passes the gate, and whether the plan in use does.
-    pub(super) fn check_default(&mut self) -> Result<(), SweepError> {
+    pub(in crate::sweep) fn check_default(&mut self) -> Result<(), SweepError> {
         self.begin(Stage::Reference, 1)?;
         let gate = self.default_gate()?;
         if !gate.passed {
@@ -22,7 +22,7 @@ impl Sweep<'_> {
     }
 
     /// The gate of the default plan, without which nothing is known to be right. It may wait for the reference.
-    pub(super) fn default_gate(&mut self) -> Result<Gate, SweepError> {
+    pub(in crate::sweep) fn default_gate(&mut self) -> Result<Gate, SweepError> {
         let before = self.cache.waited();
         let gate = match self.cache.gate_in_any_case(&self.default, self.gates_are_narrow) {
             Err(TrialError::Failed(reason)) => return Err(SweepError::Gate(reason.to_string())),
@@ -37,31 +37,31 @@ impl Sweep<'_> {
 
     /// Whether a plan makes the reference's decisions wherever its class certifies them, and any are; `None` where it
     /// was not looked at.
-    pub(super) fn answers_alike(&self, plan: &Plan) -> Option<bool> {
+    pub(in crate::sweep) fn answers_alike(&self, plan: &Plan) -> Option<bool> {
         let (agreeing, decisions) = self.cache.known_gate(plan)?.agreeing?;
         Some(decisions > 0 && agreeing == decisions)
     }
 
     /// Whether the gate of a plan looks at decoding only.
-    pub(super) fn looks_at_decode_only(&self, plan: &Plan) -> bool {
+    pub(in crate::sweep) fn looks_at_decode_only(&self, plan: &Plan) -> bool {
         self.gates_are_narrow && changes_only_decode(&self.default, plan)
     }
 
     /// Whether a plan passes the gate; one that there is no time for does not.
-    pub(super) fn passes(&mut self, plan: &Plan, candidate: &Candidate) -> Result<bool, SweepError> {
+    pub(in crate::sweep) fn passes(&mut self, plan: &Plan, candidate: &Candidate) -> Result<bool, SweepError> {
         let gate = self.cache.gate(plan, self.looks_at_decode_only(plan));
         self.has_passed(gate, plan, candidate)
     }
 
     /// Whether there is time for a gate of long prompts and full batches.
-    pub(super) fn has_extended_gate(&self) -> bool {
+    pub(in crate::sweep) fn has_extended_gate(&self) -> bool {
         !self.problem.limits.is_cpu && !self.gates_are_narrow
     }
 
     /// Whether a plan passes the gate of long prompts and full batches too. Where a CPU runs the kernels, or steps are
     /// slow, these take minutes, and a short search has seconds for a plan that reads prompts by the default's kernels:
     /// the plan then says how far it was checked.
-    pub(super) fn passes_extended(&mut self, plan: &Plan, candidate: &Candidate) -> Result<bool, SweepError> {
+    pub(in crate::sweep) fn passes_extended(&mut self, plan: &Plan, candidate: &Candidate) -> Result<bool, SweepError> {
         if !self.has_extended_gate() {
             return Ok(true);
         }
@@ -89,7 +89,7 @@ impl Sweep<'_> {
 
     /// Takes out what rounds too much for this model, the least precise first, so that the other kernels are still
     /// compared.
-    pub(super) fn drop_imprecise(&mut self, plan: &mut Plan) -> Result<(), SweepError> {
+    pub(in crate::sweep) fn drop_imprecise(&mut self, plan: &mut Plan) -> Result<(), SweepError> {
         let catalogue = Arc::clone(&self.options.catalogue);
         while plan.least_precise(&catalogue) > Precision::F32 {
             let only_decode = self.looks_at_decode_only(plan);

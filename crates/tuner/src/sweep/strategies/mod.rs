@@ -1,10 +1,14 @@
 //! Ways to search.
 
-use super::incremental::Incremental;
-use super::random::Random;
-use super::staged::Staged;
-use super::{Sweep, SweepError};
+pub(in crate::sweep) mod incremental;
+mod random;
+mod staged;
+
 use crate::seeds::Planted;
+use crate::sweep::{Sweep, SweepError};
+use incremental::Incremental;
+use random::Random;
+use staged::Staged;
 use std::fmt;
 use wgoose_kernels::Plan;
 use wgoose_measure::scenario::Scenario;

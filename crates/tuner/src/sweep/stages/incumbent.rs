@@ -2,9 +2,9 @@
 //! nothing: tuning makes nothing worse, and two tunings of one machine come to the same bits where nothing faster was
 //! found meanwhile.
 
-use super::ends::{share_of, working};
-use super::merged::COMPARISON;
-use super::{Candidate, Ended, Part, Stage, Sweep, SweepError, SweepOptions};
+use crate::sweep::ends::{share_of, working};
+use crate::sweep::stages::merged::COMPARISON;
+use crate::sweep::{Candidate, Ended, Part, Stage, Sweep, SweepError, SweepOptions};
 use std::collections::BTreeSet;
 use wgoose_kernels::plan::Fusions;
 use wgoose_kernels::{Plan, bucket};
@@ -16,7 +16,7 @@ use wgoose_measure::problem::Problem;
 const CHECK: f64 = 0.2;
 
 /// The plan in use of a sweep that decides on whole plans; `None` where it is the default.
-pub(super) fn of(problem: &Problem, options: &SweepOptions) -> Option<Plan> {
+pub(in crate::sweep) fn of(problem: &Problem, options: &SweepOptions) -> Option<Plan> {
     let plan = options.in_use.clone().filter(|_| Part::ALL.iter().all(|part| options.parts.contains(part)))?;
     let plan = Plan { evidence: None, ..plan.at_most(options.allowed, &options.catalogue) };
     let is_for_here = plan.device == problem.default.device && plan.model == problem.shape;
@@ -26,7 +26,7 @@ pub(super) fn of(problem: &Problem, options: &SweepOptions) -> Option<Plan> {
 impl Sweep<'_> {
     /// Compares the plan in use with the default, unless the ledger has that. If it is slower in something or faster in
     /// nothing, it is in use no more; if there is no time for that, it stays.
-    pub(super) fn compare_in_use(&mut self) -> Result<(), SweepError> {
+    pub(in crate::sweep) fn compare_in_use(&mut self) -> Result<(), SweepError> {
         let Some(plan) = self.in_use.take() else { return Ok(()) };
         let policy = Policy { allowed: self.options.allowed, without: BTreeSet::new() };
         let derived = derive(self.cache.records(), &self.options.catalogue, &self.options.objective, &policy);
@@ -46,7 +46,7 @@ impl Sweep<'_> {
     }
 
     /// Takes the plan in use through the gate.
-    pub(super) fn gate_in_use(&mut self) -> Result<(), SweepError> {
+    pub(in crate::sweep) fn gate_in_use(&mut self) -> Result<(), SweepError> {
         let Some(plan) = self.in_use.clone() else { return Ok(()) };
         if !self.passes(&plan, &Candidate::InUse)? || !self.passes_extended(&plan, &Candidate::InUse)? {
             self.in_use = None;
@@ -61,7 +61,7 @@ impl Sweep<'_> {
 
     /// The better one of a plan that was found and the plan in use, if there is one. What decodes faster but reads
     /// prompts more slowly may have the prompts of the plan in use.
-    pub(super) fn against_in_use(
+    pub(in crate::sweep) fn against_in_use(
         &mut self,
         found: &Plan,
         effort: Effort,

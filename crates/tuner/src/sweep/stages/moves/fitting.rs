@@ -1,13 +1,13 @@
 //! The time that a move takes, and whether it fits into the time left.
 
-use super::super::{Part, share_of, working};
-use super::Climb;
-use super::moves::{Move, What};
+use crate::sweep::stages::moves::possible::{Move, What};
+use crate::sweep::strategies::incremental::Climb;
+use crate::sweep::{Part, share_of, working};
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::InstanceGroup;
 
 /// A move that may gain less is not worth a comparison: it cannot be told from noise.
-pub(super) const LEAST: f64 = 0.01;
+pub(in crate::sweep) const LEAST: f64 = 0.01;
 
 /// Kernels of each kind of op instance that a move tries, about.
 const KERNELS_EACH: f64 = 8.0;
@@ -29,7 +29,7 @@ impl Climb<'_, '_, '_> {
     }
 
     /// Seconds until the best plan must be looked at for the last time.
-    pub(super) fn left(&self) -> f64 {
+    pub(in crate::sweep) fn left(&self) -> f64 {
         let sweep = &*self.sweep;
         let budget = working(sweep.options.budget);
         // What is confirmed is compared once more, in a fresh process.
@@ -45,7 +45,7 @@ impl Climb<'_, '_, '_> {
     }
 
     /// The moves that are worth their time: which, what each gains in a second, and how long it spends on kernels.
-    pub(super) fn fitting(&self, left: f64) -> Vec<(usize, f64, f64)> {
+    pub(in crate::sweep) fn fitting(&self, left: f64) -> Vec<(usize, f64, f64)> {
         let mut fitting = Vec::new();
         for (i, made) in self.moves.iter().enumerate().filter(|(_, made)| made.gain > LEAST) {
             let fixed = self.comparing(made);
@@ -113,7 +113,7 @@ impl Climb<'_, '_, '_> {
 
     /// Whether what wins in a scenario is compared once more before it is confirmed: where that is cheap, or where the
     /// first comparison was not one with the default.
-    pub(super) fn is_compared_twice(&self, scenario: Scenario) -> bool {
+    pub(in crate::sweep) fn is_compared_twice(&self, scenario: Scenario) -> bool {
         let sweep = &*self.sweep;
         let is_cheap = sweep.comparison(scenario) <= CHEAP * working(sweep.options.budget).as_secs_f64();
         is_cheap || !sweep.problem.run_alike([&sweep.default, &self.best], scenario)
@@ -121,7 +121,7 @@ impl Climb<'_, '_, '_> {
 
     /// Whether a plan that wins now passes the gate at once: the first one, and all where that is cheap. The others do
     /// in the end.
-    pub(super) fn is_gated_at_once(&self, only_decode: bool) -> bool {
+    pub(in crate::sweep) fn is_gated_at_once(&self, only_decode: bool) -> bool {
         let sweep = &*self.sweep;
         let is_cheap = sweep.gate_seconds(only_decode) <= CHEAP * working(sweep.options.budget).as_secs_f64();
         is_cheap || self.right.hash() == sweep.default.hash()

@@ -1,6 +1,6 @@
 //! Faults in the files of a folder: they cost the variants that need the files, and are reported first.
 
-use super::{Note, Sweep, SweepError};
+use crate::sweep::{Note, Sweep, SweepError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use wgoose_kernels::plan::Fusions;
@@ -10,7 +10,7 @@ use wgoose_measure::space::{Occurrence, occurrences};
 
 impl Sweep<'_> {
     /// Records the files that give no variant, and those of the folder whose kernels do not compile, and says so.
-    pub(super) fn report_broken(&mut self) -> Result<(), SweepError> {
+    pub(in crate::sweep) fn report_broken(&mut self) -> Result<(), SweepError> {
         for error in self.options.catalogue.broken() {
             let reason = Reason { cause: Cause::Compile, text: error.to_string() };
             self.cache.refuse(None, &error.path, [0, 0], reason)?;

@@ -1,6 +1,6 @@
 //! The choices of a plan that are worth the most, by the times of their kernels alone.
 
-use super::{Sweep, SweepError};
+use crate::sweep::{Sweep, SweepError};
 use std::collections::BTreeSet;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::{Choice, TuningKey, default_kernel};
@@ -30,7 +30,7 @@ pub struct Worth {
 impl Sweep<'_> {
     /// What a plan's kernels are worth in the passes of its scenarios, the most valuable first. A plan whose decode is
     /// a persistent kernel has only what runs beside that.
-    pub(super) fn worth(&mut self, plan: &Plan) -> Result<Vec<Worth>, SweepError> {
+    pub(in crate::sweep) fn worth(&mut self, plan: &Plan) -> Result<Vec<Worth>, SweepError> {
         let objective = &self.options.objective;
         let prompts = objective.prompts().into_iter().map(|prompt| prompt.tokens.min(plan.prefill_chunk));
         let prompts: BTreeSet<u32> = prompts.filter(|tokens| *tokens > 1).collect();

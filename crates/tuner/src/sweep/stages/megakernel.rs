@@ -1,10 +1,10 @@
 //! Kernels that can be stages of persistent kernels: as one dispatch per op, and fused.
 
-use super::forms::Forms;
-use super::merged::COMPARISON;
-use super::merged_step::{MergedStep, is_like, weight, with};
-use super::{Candidate, Ended, Stage, Sweep, SweepError, SweepStep};
 use crate::kernel_tuning::{KernelTuner, RankedStage, Taken, fitting};
+use crate::sweep::forms::Forms;
+use crate::sweep::merged_step::{MergedStep, is_like, weight, with};
+use crate::sweep::stages::merged::COMPARISON;
+use crate::sweep::{Candidate, Ended, Stage, Sweep, SweepError, SweepStep};
 use std::cmp::Reverse;
 use std::time::Duration;
 use wgoose_kernels::persistent::NEEDS;
@@ -65,7 +65,7 @@ impl Sweep<'_> {
     /// Fuses all that can be fused in decode, finds kernels that can be stages, and compares them with the plan, as one
     /// dispatch per op, then as persistent kernels. Compiling steps of many layers takes seconds; a software adapter,
     /// where they are asked for, tries the plan's fusions and the last width alone.
-    pub(super) fn persistent(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
+    pub(in crate::sweep) fn persistent(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
         let is_cpu = self.problem.limits.is_cpu;
         let most = if is_cpu { THREADS[THREADS.len() - 1] } else { self.problem.limits.workgroup_threads };
         let mut widths: Vec<u32> = THREADS.into_iter().filter(|threads| *threads <= most).collect();
@@ -230,7 +230,7 @@ impl Sweep<'_> {
 
     /// The fastest stages that fit into the workgroup memory of one kernel. The first layer is a kernel of its own:
     /// there are what is like them. `None` if none fit.
-    pub(super) fn together(
+    pub(in crate::sweep) fn together(
         &self,
         groups: &[InstanceGroup],
         ranked: &[Vec<RankedStage>],

@@ -1,9 +1,10 @@
 //! Single stages of a search, on a made-up device.
 
-use super::forms::Forms;
-use super::merged_step::weight;
-use super::*;
-use crate::structure::Toggle;
+use crate::sweep::changes::Toggle;
+use crate::sweep::forms::Forms;
+use crate::sweep::merged_step::weight;
+use crate::sweep::stages::find_forms;
+use crate::sweep::*;
 use std::collections::BTreeSet;
 use std::time::Instant;
 use wgoose_graph::{ModelShape, Weight};
