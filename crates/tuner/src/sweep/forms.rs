@@ -1,14 +1,14 @@
 //! Forms of a merged step: a grid, fusions and layouts, and for each of its stages the kernels that were timed alone. A
 //! step takes about the sum of these: which forms are far behind is known before any of them is compiled.
 
+use super::SweepError;
 use super::merged_step::{MergedStep, is_like, with};
 use super::step_model::{BOUNDARY, Parts, StepModel, boundary_ns};
-use super::{Sweep, SweepError};
 use crate::kernel_tuning::{RankedStage, Taken, fitting};
 use rand_xoshiro::SplitMix64;
 use std::collections::{BTreeMap, BTreeSet};
-use wgoose_kernels::Plan;
 use wgoose_kernels::plan::{Choice, TuningKey};
+use wgoose_kernels::{Catalogue, Plan};
 use wgoose_measure::space::InstanceGroup;
 use wgoose_measure::space::PersistentGrid;
 use wgoose_measure::stats::linear::{Row, dot};
@@ -293,16 +293,14 @@ impl Forms {
         let sites = self.all[picked.form].sites.iter().zip(&picked.kernels);
         sites.map(|(site, i)| (site.pool, self.pools[site.pool].kernels[*i].choice.clone())).collect()
     }
-}
 
-impl Sweep<'_> {
     /// A plan of what was picked.
-    pub(super) fn plan_of(&self, forms: &Forms, picked: &Picked) -> Result<Plan, SweepError> {
-        let form = &forms.all[picked.form];
+    pub(super) fn plan(&self, picked: &Picked, catalogue: &Catalogue) -> Result<Plan, SweepError> {
+        let form = &self.all[picked.form];
         let mut choices = Vec::new();
-        for (site, (_, choice)) in form.sites.iter().zip(forms.chosen(picked)) {
+        for (site, (_, choice)) in form.sites.iter().zip(self.chosen(picked)) {
             for key in &site.like {
-                choices.push(choice.for_key(key.clone(), &self.options.catalogue)?);
+                choices.push(choice.for_key(key.clone(), catalogue)?);
             }
             choices.push(choice);
         }

@@ -1,12 +1,13 @@
 //! A step whose layers are one kernel.
 
+use super::SweepError;
+use super::task::Task;
+use crate::kernel_tuning::{RankedStage, Taken, fitting};
 use std::cmp::Reverse;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::Choice;
-use wgoose_measure::problem::Problem;
-use wgoose_measure::scenario::Scenario;
+use wgoose_measure::space::InstanceGroup;
 use wgoose_measure::space::PersistentGrid;
-use wgoose_measure::space::{InstanceGroup, groups};
 
 /// A step whose layers are one kernel.
 pub(super) struct MergedStep {
@@ -20,9 +21,9 @@ pub(super) struct MergedStep {
 
 impl MergedStep {
     /// That of a plan.
-    pub(super) fn of(problem: &Problem, plan: &Plan, grid: PersistentGrid) -> Self {
-        let all = groups(&problem.shape, Scenario::DECODE, &plan.fusions.decode, &problem.formats_on_gpu(plan));
-        let (mut groups, beside): (Vec<_>, Vec<_>) = all.into_iter().partition(|group| group.in_layers);
+    pub(super) fn of(task: Task<'_>, plan: &Plan, grid: PersistentGrid) -> Self {
+        let (mut groups, beside): (Vec<_>, Vec<_>) =
+            task.decode_sites(plan).into_iter().partition(|group| group.in_layers);
         groups.sort_by_key(|group| Reverse(group.bytes()));
         MergedStep { groups, beside, grid }
     }
@@ -44,4 +45,31 @@ pub(super) fn with(plan: &Plan, choices: Vec<Choice>) -> Plan {
     let mut plan = plan.clone();
     choices.into_iter().for_each(|choice| plan.adopt(choice));
     plan
+}
+
+/// The fastest stages that fit into the workgroup memory of one kernel. The first layer is a kernel of its own:
+/// there are what is like them. `None` if none fit.
+pub(super) fn together(
+    Task { problem, options }: Task<'_>,
+    groups: &[InstanceGroup],
+    ranked: &[Vec<RankedStage>],
+) -> Result<Option<Vec<Choice>>, SweepError> {
+    let like = |i: usize| groups[..i].iter().position(|other| is_like(other, &groups[i]));
+    let of_layer: Vec<usize> = (0..groups.len()).filter(|i| like(*i).is_none()).collect();
+    let mut stages: Vec<Vec<RankedStage>> = of_layer.iter().map(|i| ranked[*i].clone()).collect();
+    for (own, i) in stages.iter_mut().zip(&of_layer) {
+        // Each dispatch of a layer is a stage.
+        let dispatches = groups[*i].count.div_ceil(problem.shape.layers.max(1));
+        own.iter_mut().for_each(|stage| stage.memory.own *= dispatches);
+    }
+    let counts: Vec<u32> = of_layer.iter().map(|i| groups[*i].count).collect();
+    let taken: Vec<Vec<Taken>> =
+        stages.iter().map(|all| all.iter().map(|stage| (stage.ns, stage.memory)).collect()).collect();
+    let Some(picked) = fitting(&taken, &counts, problem.limits.workgroup_memory) else { return Ok(None) };
+    let mut best: Vec<Choice> = stages.iter().zip(picked).map(|(all, i)| all[i].choice.clone()).collect();
+    for (i, like) in (0..groups.len()).filter_map(|i| Some((i, like(i)?))) {
+        let Some(at) = of_layer.iter().position(|own| *own == like) else { continue };
+        best.push(best[at].for_key(groups[i].key.clone(), &options.catalogue)?);
+    }
+    Ok(Some(best))
 }

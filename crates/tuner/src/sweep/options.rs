@@ -1,6 +1,6 @@
 //! How to sweep.
 
-use crate::sweep::Strategy;
+use super::Strategy;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -1,12 +1,14 @@
 //! How fast a device is: which search pays on it, and what a comparison will take.
 
-use super::ends::working;
-use super::{Sweep, SweepError};
+use super::SweepError;
+use super::task::Task;
+use super::trials::Trials;
 use crate::kernel_tuning::KernelTuner;
 use wgoose_kernels::persistent::NEEDS;
 use wgoose_measure::job::Job;
+use wgoose_measure::result_cache::ResultCache;
 use wgoose_measure::scenario::Scenario;
-use wgoose_measure::space::{InstanceGroup, groups};
+use wgoose_measure::space::InstanceGroup;
 
 /// Samples of a short comparison of two plans: both warm up, and take turns seven times.
 const SAMPLES: f64 = 20.0;
@@ -27,93 +29,84 @@ const AFTER_THE_FIRST: f64 = 0.35;
 /// sequences are compiled for it, and run. lavapipe takes 14 s beside 11.
 const BESIDE_DECODE: f64 = 1.5;
 
-impl Sweep<'_> {
-    /// Whether whole steps are so slow that the budget is gone before all that people run was compared a few times. The
-    /// default kernel of the largest op instance of decode tells: steps read all weights at its speed.
-    pub(super) fn is_slow(&mut self, tuner: &KernelTuner<'_>) -> Result<bool, SweepError> {
-        let limits = &self.problem.limits;
-        // Somebody who brings kernels wants to know of each of them.
-        if !self.brought().is_empty() {
-            return Ok(false);
-        }
-        let can_merge = self.options.persistent && NEEDS.iter().all(|feature| limits.features.contains(feature));
-        if limits.is_cpu || (self.ends.is_short && can_merge) {
-            return Ok(limits.is_cpu);
-        }
-        let plan = &self.default;
-        let format = self.problem.formats_on_gpu(plan);
-        let decode = groups(&self.problem.shape, Scenario::DECODE, &plan.fusions.decode, &format);
-        let Some(largest) = decode.iter().max_by_key(|group| group.instance.bytes()) else { return Ok(false) };
-        let all: u64 = decode.iter().map(InstanceGroup::bytes).sum();
-        let ns = tuner.default_ns(largest, &mut self.cache)?;
-        let step = ns * 1e-9 * all as f64 / largest.instance.bytes() as f64;
-        let scenarios = self.options.objective.scenarios();
-        let samples: f64 = scenarios.iter().map(|scenario| SAMPLES * self.guessed_sample(*scenario, step)).sum();
-        Ok(samples > SLOW * working(self.options.budget).as_secs_f64())
+/// Whether whole steps are so slow that the budget is gone before all that people run was compared a few times. The
+/// default kernel of the largest op instance of decode tells: steps read all weights at its speed.
+pub(super) fn is_slow(trials: &mut Trials<'_>, tuner: &KernelTuner<'_>) -> Result<bool, SweepError> {
+    let task = trials.task();
+    let (limits, options) = (&task.problem.limits, task.options);
+    // Somebody who brings kernels wants to know of each of them.
+    if !task.brought().is_empty() {
+        return Ok(false);
     }
+    let can_merge = options.persistent && NEEDS.iter().all(|feature| limits.features.contains(feature));
+    if limits.is_cpu || (trials.is_short() && can_merge) {
+        return Ok(limits.is_cpu);
+    }
+    let decode = task.decode_sites(&task.problem.default);
+    let Some(largest) = decode.iter().max_by_key(|group| group.instance.bytes()) else { return Ok(false) };
+    let all: u64 = decode.iter().map(InstanceGroup::bytes).sum();
+    let ns = tuner.default_ns(largest, trials.jobs())?;
+    let step = ns * 1e-9 * all as f64 / largest.instance.bytes() as f64;
+    let scenarios = options.objective.scenarios();
+    let samples: f64 = scenarios.iter().map(|scenario| SAMPLES * guessed_sample(task, *scenario, step)).sum();
+    Ok(samples > SLOW * task.budget().as_secs_f64())
+}
 
-    /// Seconds of a sample of a scenario, where a step of decode takes so many.
-    fn guessed_sample(&self, Scenario { tokens, sequences, .. }: Scenario, step: f64) -> f64 {
-        let tokens_per_step = if self.problem.limits.is_cpu { TOKENS_PER_STEP_OF_A_CPU } else { TOKENS_PER_STEP };
-        let rows = f64::from(tokens) * f64::from(sequences);
-        let steps = (rows / tokens_per_step).max(1.0);
-        // A sample of decode is a few steps, unless one takes as long.
-        let pass = steps * step;
-        if tokens == 1 && pass < 0.05 { (4.0 * pass).max(0.05) } else { pass }
-    }
+/// Seconds of a sample of a scenario, where a step of decode takes so many.
+fn guessed_sample(task: Task<'_>, Scenario { tokens, sequences, .. }: Scenario, step: f64) -> f64 {
+    let tokens_per_step = if task.problem.limits.is_cpu { TOKENS_PER_STEP_OF_A_CPU } else { TOKENS_PER_STEP };
+    let rows = f64::from(tokens) * f64::from(sequences);
+    let steps = (rows / tokens_per_step).max(1.0);
+    // A sample of decode is a few steps, unless one takes as long.
+    let pass = steps * step;
+    if tokens == 1 && pass < 0.05 { (4.0 * pass).max(0.05) } else { pass }
+}
 
-    /// Seconds that a short comparison in a scenario takes: by the samples of the last one, or by its tokens beside
-    /// another scenario.
-    pub(super) fn comparison(&self, scenario: Scenario) -> f64 {
-        let known = self.cache.samples().into_iter();
-        let known = known.map(|(scenario, (ns, steps))| (scenario, ns * 1e-9 * f64::from(steps)));
-        let rows = |of: &Scenario| f64::from(of.tokens) * f64::from(of.sequences);
-        let distance = |other: &Scenario| (rows(other) / rows(&scenario)).ln().abs();
-        let sample = match known.min_by(|(a, _), (b, _)| distance(a).total_cmp(&distance(b))) {
-            Some((nearest, seconds)) if nearest == scenario => seconds,
-            Some((nearest, seconds)) => {
-                seconds * self.guessed_sample(scenario, 1.0) / self.guessed_sample(nearest, 1.0)
-            }
-            None => self.guessed_sample(scenario, self.guessed_step()),
-        };
-        SAMPLES * sample
-    }
+/// Seconds that a short comparison in a scenario takes: by the samples of the last one, or by its tokens beside
+/// another scenario.
+pub(super) fn comparison(task: Task<'_>, results: &ResultCache<'_>, scenario: Scenario) -> f64 {
+    let known = results.samples().into_iter();
+    let known = known.map(|(scenario, (ns, steps))| (scenario, ns * 1e-9 * f64::from(steps)));
+    let rows = |of: &Scenario| f64::from(of.tokens) * f64::from(of.sequences);
+    let distance = |other: &Scenario| (rows(other) / rows(&scenario)).ln().abs();
+    let sample = match known.min_by(|(a, _), (b, _)| distance(a).total_cmp(&distance(b))) {
+        Some((nearest, seconds)) if nearest == scenario => seconds,
+        Some((nearest, seconds)) => seconds * guessed_sample(task, scenario, 1.0) / guessed_sample(task, nearest, 1.0),
+        None => guessed_sample(task, scenario, guessed_step(task, results)),
+    };
+    SAMPLES * sample
+}
 
-    /// Seconds of a step of decode by the kernels that were timed for it, each with what was the fastest; a tenth of a
-    /// second while nothing is known.
-    fn guessed_step(&self) -> f64 {
-        let plan = &self.default;
-        let format = self.problem.formats_on_gpu(plan);
-        let decode = groups(&self.problem.shape, Scenario::DECODE, &plan.fusions.decode, &format);
-        let timed = decode.iter().filter_map(|group| {
-            let ns = self.cache.timed(group).into_iter().map(|(_, ns)| ns).fold(f64::INFINITY, f64::min);
-            ns.is_finite().then_some((ns * f64::from(group.count), group.bytes()))
-        });
-        let (ns, bytes) = timed.fold((0.0, 0), |(ns, bytes), (own, of)| (ns + own, bytes + of));
-        let all: u64 = decode.iter().map(InstanceGroup::bytes).sum();
-        if bytes == 0 { 0.1 } else { ns * 1e-9 * all as f64 / bytes as f64 }
-    }
+/// Seconds of a step of decode by the kernels that were timed for it, each with what was the fastest; a tenth of a
+/// second while nothing is known.
+fn guessed_step(task: Task<'_>, results: &ResultCache<'_>) -> f64 {
+    let decode = task.decode_sites(&task.problem.default);
+    let timed = decode.iter().filter_map(|group| {
+        let ns = results.timed(group).into_iter().map(|(_, ns)| ns).fold(f64::INFINITY, f64::min);
+        ns.is_finite().then_some((ns * f64::from(group.count), group.bytes()))
+    });
+    let (ns, bytes) = timed.fold((0.0, 0), |(ns, bytes), (own, of)| (ns + own, bytes + of));
+    let all: u64 = decode.iter().map(InstanceGroup::bytes).sum();
+    if bytes == 0 { 0.1 } else { ns * 1e-9 * all as f64 / bytes as f64 }
+}
 
-    /// Seconds that a gate takes, one that looks at decoding only or at all: as long as the quickest of its kind that
-    /// was taken, a part of the first one, which compiles what all plans share, or as two comparisons of decode.
-    pub(super) fn gate_seconds(&self, only_decode: bool) -> f64 {
-        let taken = |kind: bool| -> Vec<f64> {
-            let is_one = |job: &Job| matches!(job, Job::Gate { only_decode, .. } if *only_decode == kind);
-            self.cache.took().filter(|(job, _)| is_one(job)).map(|(_, seconds)| seconds).collect()
-        };
-        match (&taken(only_decode)[..], &taken(!only_decode)[..]) {
-            ([], []) => 2.0 * self.comparison(Scenario::DECODE),
-            ([], [first, ..]) if !only_decode => (BESIDE_DECODE * first).max(self.kernels_beside_decode()),
-            ([first], _) | ([], [first, ..]) => AFTER_THE_FIRST * first,
-            (all, _) => all.iter().copied().fold(f64::INFINITY, f64::min),
-        }
+/// Seconds that a gate takes, one that looks at decoding only or at all: as long as the quickest of its kind that
+/// was taken, a part of the first one, which compiles what all plans share, or as two comparisons of decode.
+pub(super) fn gate_seconds(task: Task<'_>, results: &ResultCache<'_>, only_decode: bool) -> f64 {
+    let taken = |kind: bool| -> Vec<f64> {
+        let is_one = |job: &Job| matches!(job, Job::Gate { only_decode, .. } if *only_decode == kind);
+        results.took().filter(|(job, _)| is_one(job)).map(|(_, seconds)| seconds).collect()
+    };
+    match (&taken(only_decode)[..], &taken(!only_decode)[..]) {
+        ([], []) => 2.0 * comparison(task, results, Scenario::DECODE),
+        ([], [first, ..]) if !only_decode => (BESIDE_DECODE * first).max(kernels_beside_decode(task, results)),
+        ([first], _) | ([], [first, ..]) => AFTER_THE_FIRST * first,
+        (all, _) => all.iter().copied().fold(f64::INFINITY, f64::min),
     }
+}
 
-    /// Seconds to compile what prompts and batches run, where only kernels of decoding were.
-    fn kernels_beside_decode(&self) -> f64 {
-        let plan = &self.default;
-        let format = self.problem.formats_on_gpu(plan);
-        let decode = groups(&self.problem.shape, Scenario::DECODE, &plan.fusions.decode, &format);
-        2.0 * decode.len() as f64 * self.cache.kernel_seconds()
-    }
+/// Seconds to compile what prompts and batches run, where only kernels of decoding were.
+fn kernels_beside_decode(task: Task<'_>, results: &ResultCache<'_>) -> f64 {
+    let decode = task.decode_sites(&task.problem.default);
+    2.0 * decode.len() as f64 * results.kernel_seconds()
 }

@@ -1,11 +1,12 @@
 //! The whole space of decoding: every kernel that any form of a step could run, timed alone.
 
+use super::task::Task;
 use super::{Event, Listener, Stage, SweepError, SweepOptions, SweepStep, session, tell};
 use crate::kernel_tuning::KernelTuner;
 use std::cmp::Reverse;
 use wgoose_measure::problem::Problem;
 use wgoose_measure::result_cache::ResultCache;
-use wgoose_measure::space::{InstanceGroup, Scope, configurations};
+use wgoose_measure::space::{InstanceGroup, configurations};
 
 /// Times every kernel of the `part`th of `of` shares of all kinds of op instances; how many.
 ///
@@ -20,7 +21,7 @@ pub fn time_all(
 ) -> Result<usize, SweepError> {
     cache.heed(options.cancel.clone());
     cache.begin(session(problem, options, cache.start()))?;
-    let scope = Scope { allowed: options.allowed, exhaustive: options.exhaustive };
+    let scope = Task { problem, options }.scope();
     let tuner = KernelTuner::new(&problem.limits, &options.catalogue, scope);
     let size = |site: &InstanceGroup| {
         let (all, _) = configurations(site, &problem.limits, scope, &options.catalogue);

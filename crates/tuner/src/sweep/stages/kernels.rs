@@ -2,20 +2,20 @@
 //! fastest for it.
 
 use crate::kernel_tuning::{KernelTuner, TunedKernel};
-use crate::seeds::SeedRefusal;
-use crate::sweep::{Candidate, Note, Stage, Sweep, SweepError, SweepStep, share_of, working};
+use crate::sweep::ends::share_of;
+use crate::sweep::task::Task;
+use crate::sweep::trials::Trials;
+use crate::sweep::{Note, Stage, SweepError, SweepStep};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wgoose_kernels::plan::{Choice, Fusions, default_kernel};
+use wgoose_kernels::plan::{Choice, default_kernel};
 use wgoose_kernels::{Kernel, Plan, bucket, ops};
 use wgoose_measure::job::Configured;
 use wgoose_measure::ledger::UNTRIED;
-use wgoose_measure::ledger::{Cause, Reason};
-use wgoose_measure::paired::Effort;
+use wgoose_measure::objective::Objective;
 use wgoose_measure::scenario::Scenario;
-use wgoose_measure::seed::Seed;
-use wgoose_measure::space::{InstanceGroup, Scope, groups, groups_as_run};
+use wgoose_measure::space::InstanceGroup;
 use wgoose_measure::stats::drift::{self, Block};
 
 /// The share of its time that a kernel must still have to win, by what the device was seen to do, to be tuned longer.
@@ -72,297 +72,230 @@ struct Alone {
     ops: BTreeSet<String>,
 }
 
-impl<'a> Sweep<'a> {
-    /// Kernels, the costliest kind of op instance first.
-    pub(in crate::sweep) fn kernels(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
-        let Alone { mut sites, shares, ops } = self.alone(plan);
-        self.leave_without_op(&ops, plan)?;
-        // Time may end before all defaults are timed. Ops for which the user brought kernels or seeds come first, and
-        // are timed however short it is; then what reads and writes the most.
-        let brought = self.brought();
-        let is_brought = |group: &InstanceGroup| brought.contains(&group.key.op);
-        sites.sort_by_key(|(_, group)| Reverse((is_brought(group), group.bytes())));
-        if self.ends.is_short && plan.persistent.is_some() {
-            // A prompt whose kernels are those of the default need not be compared.
-            let (brought, untried): (Vec<_>, Vec<_>) = sites.into_iter().partition(|(_, group)| is_brought(group));
-            if !untried.is_empty() {
-                self.leave_untried(vec![format!("kernels of {} kinds of op instance", untried.len())], plan)?;
-            }
-            if brought.is_empty() {
-                return Ok(());
-            }
-            sites = brought;
+/// Puts the kernels that won into a plan, the costliest kind of op instance first. Variants that the user brought along
+/// and whose op is in no pass of the plan, by name.
+pub(in crate::sweep) fn kernels(
+    trials: &mut Trials<'_>,
+    tuner: &KernelTuner<'_>,
+    plan: &mut Plan,
+) -> Result<Vec<String>, SweepError> {
+    let Alone { mut sites, shares, ops } = alone(trials.task(), plan);
+    let without_op = leave_without_op(trials, &ops, plan)?;
+    // Time may end before all defaults are timed. Ops for which the user brought kernels or seeds come first, and
+    // are timed however short it is; then what reads and writes the most.
+    let brought = trials.task().brought();
+    let is_brought = |group: &InstanceGroup| brought.contains(&group.key.op);
+    sites.sort_by_key(|(_, group)| Reverse((is_brought(group), group.bytes())));
+    if trials.is_short() && plan.persistent.is_some() {
+        // A prompt whose kernels are those of the default need not be compared.
+        let (brought, untried): (Vec<_>, Vec<_>) = sites.into_iter().partition(|(_, group)| is_brought(group));
+        if !untried.is_empty() {
+            trials.leave_untried(vec![format!("kernels of {} kinds of op instance", untried.len())], plan)?;
         }
-        self.begin(Stage::Costs, sites.len())?;
-        let control = self.control_kernel()?;
-        let speed_before = self.control(control.as_ref())?;
-        let end = self.end(self.ends.kernels);
-        let (mut costs, mut untried) = (Vec::new(), 0);
-        for (scenario, group) in sites {
-            if self.cache.spent() >= end && !is_brought(&group) {
-                untried += 1;
-                continue;
-            }
-            let ns = tuner.default_ns(&group, &mut self.cache)?;
-            self.done(SweepStep::cost(&group, ns))?;
-            costs.push((ns * f64::from(group.count), scenario, group));
+        if brought.is_empty() {
+            return Ok(without_op);
         }
-        if untried > 0 {
-            self.leave_untried(vec![format!("kernels of {untried} kinds of op instance")], plan)?;
-        }
-        let sites = self.weighed(costs, &shares);
-        self.begin(Stage::Kernels, sites.len())?;
-        let half = self.cache.spent() + self.left(self.ends.kernels) / 2;
-        let tuned = self.round(tuner, &sites, &vec![None; sites.len()], half)?;
-        // What is left of the time goes to those that are furthest from what the device was seen to do.
-        let reached = |group: &InstanceGroup, ns: f64| Reached::of(group, ns);
-        let most = sites.iter().zip(&tuned).map(|((_, group), tuned)| reached(group, tuned.best_ns));
-        let most = most.fold(Reached::default(), Reached::max);
-        let (mut left, mut found) = (Vec::new(), Vec::new());
-        for ((share, group), tuned) in sites.into_iter().zip(tuned) {
-            let room = 1.0 - reached(&group, tuned.best_ns).share_of(most);
-            if room < ROOM || self.cache.spent() >= end {
-                found.push((group, tuned));
-            } else {
-                left.push((share * tuned.best_ns / tuned.default_ns * room, group, tuned.winner));
-            }
-        }
-        left.sort_by(|a, b| b.0.total_cmp(&a.0));
-        if !left.is_empty() {
-            self.begin(Stage::Kernels, left.len())?;
-        }
-        let (left, won): (Vec<_>, Vec<_>) = left.into_iter().map(|(share, group, won)| ((share, group), won)).unzip();
-        let trying = share_of(working(self.options.budget), SHORTER);
-        let second = self.round(tuner, &left, &won, end.saturating_sub(trying))?;
-        found.extend(left.into_iter().map(|(_, group)| group).zip(second));
-        let tuned_at = self.cache.spent();
-        let mut said = BTreeSet::new();
-        for (group, tuned) in found {
-            if let Some(choice) = tuned.winner {
-                self.keep_shorter(tuner, plan, (&group, &choice), end.max(tuned_at) + trying)?;
-                plan.adopt(choice);
-            }
-            for error in tuned.broken {
-                if said.insert(error.to_string()) {
-                    self.note(Note::BrokenVariant(error))?;
-                }
-            }
-        }
-        let speed_after = self.control(control.as_ref())?;
-        if let Some(Block::Void { drift }) = drift::judge(&speed_before, &speed_after, drift::TOLERANCE) {
-            self.note(Note::Drift(drift))?;
-        }
-        Ok(())
+        sites = brought;
     }
-
-    /// Ops for which the user brought kernels or seeds.
-    pub(in crate::sweep) fn brought(&self) -> BTreeSet<String> {
-        let differing = self.options.catalogue.differing();
-        let has_files = |folder: &str| differing.iter().any(|file| file.path.starts_with(&format!("ops/{folder}/")));
-        let has_seeds = |op: &str| self.options.seeds.iter().any(|seed| seed.op == op);
-        let brought = ops::ALL.iter().filter(|op| has_files(op.folder) || has_seeds(op.name));
-        brought.map(|op| op.name.to_owned()).collect()
-    }
-
-    /// What is timed alone of the passes that people run.
-    fn alone(&self, plan: &Plan) -> Alone {
-        let brought = self.brought();
-        let mut alone = Alone { sites: Vec::new(), shares: Vec::new(), ops: BTreeSet::new() };
-        for (scenario, groups) in self.timed_passes(plan) {
-            let whole = groups.iter().map(InstanceGroup::bytes).sum::<u64>() as f64;
-            let mut timed = 0.0;
-            for group in groups {
-                alone.ops.insert(group.key.op.clone());
-                // What a merged step holds was tuned there. The head sees one row in decode and in prefill.
-                let is_merged = plan.persistent.is_some() && scenario == Scenario::DECODE && group.in_layers;
-                let share = group.bytes() as f64 / whole;
-                let is_small = scenario.tokens > 1 && share < SMALL && !brought.contains(&group.key.op);
-                if !is_merged && !is_small && !alone.sites.iter().any(|(_, known)| known.key == group.key) {
-                    timed += share;
-                    alone.sites.push((scenario, group));
-                }
-            }
-            alone.shares.push((scenario, timed.max(BESIDE)));
+    trials.begin(Stage::Costs, sites.len())?;
+    let control = control_kernel(trials.task())?;
+    let speed_before = time_control(trials, control.as_ref())?;
+    let end = trials.end(|ends| ends.kernels);
+    let (mut costs, mut untried) = (Vec::new(), 0);
+    for (scenario, group) in sites {
+        if trials.spent() >= end && !is_brought(&group) {
+            untried += 1;
+            continue;
         }
-        alone
+        let ns = tuner.default_ns(&group, trials.jobs())?;
+        trials.done(SweepStep::cost(&group, ns))?;
+        costs.push((ns * f64::from(group.count), scenario, group));
     }
-
-    /// The passes that people run, each with its kinds of op instance.
-    pub(in crate::sweep) fn timed_passes(&self, plan: &Plan) -> Vec<(Scenario, Vec<InstanceGroup>)> {
-        let (problem, objective) = (self.problem, &self.options.objective);
-        let Fusions { decode, batched, prefill } = &plan.fusions;
-        let mut passes = Vec::new();
-        passes.extend(objective.decodes().then_some((Scenario::DECODE, decode)));
-        passes.extend(self.longest_pass(plan).map(|tokens| (Scenario::prefill(tokens), prefill)));
-        passes.extend(objective.batches().into_iter().map(|batch| (batch, batched)));
-        let known = (&problem.limits, &*self.options.catalogue);
-        let formats = problem.formats_on_gpu(plan);
-        let with_groups = |(scenario, fusions)| (scenario, groups_as_run(plan, scenario, fusions, &formats, known));
-        passes.into_iter().map(with_groups).collect()
+    if untried > 0 {
+        trials.leave_untried(vec![format!("kernels of {untried} kinds of op instance")], plan)?;
     }
-
-    /// Sites by the share of the time that they have, the largest first. Scenarios weigh what the objective says,
-    /// however long they are, and sites what they take of what is timed of them.
-    fn weighed(
-        &self,
-        costs: Vec<(f64, Scenario, InstanceGroup)>,
-        shares: &[(Scenario, f64)],
-    ) -> Vec<(f64, InstanceGroup)> {
-        // Of prompts the longest alone is timed; each batch stands for itself.
-        let kind = |scenario: &Scenario| match scenario {
-            Scenario { tokens: 1, sequences, .. } => (false, *sequences),
-            scenario => (scenario.from_start, 0),
-        };
-        let per_ns = |scenario: &Scenario| {
-            let total: f64 = costs.iter().filter(|(_, other, _)| other == scenario).map(|(ns, ..)| ns).sum();
-            let alike = self.options.objective.shares().filter(|(other, _)| kind(other) == kind(scenario));
-            let weight: f64 = alike.map(|(_, share)| share).sum();
-            let timed = shares.iter().find(|(other, _)| other == scenario).map_or(1.0, |(_, share)| *share);
-            timed * weight / total.max(1.0)
-        };
-        let weights: Vec<f64> = costs.iter().map(|(ns, scenario, _)| ns * per_ns(scenario)).collect();
-        let mut sites: Vec<(f64, InstanceGroup)> =
-            weights.into_iter().zip(costs).map(|(weight, (.., group))| (weight, group)).collect();
-        sites.sort_by(|a, b| b.0.total_cmp(&a.0));
-        sites
+    let sites = weighed(trials.task(), costs, &shares);
+    trials.begin(Stage::Kernels, sites.len())?;
+    let half = trials.spent() + trials.left(|ends| ends.kernels) / 2;
+    let tuned = round(trials, tuner, &sites, &vec![None; sites.len()], half)?;
+    // What is left of the time goes to those that are furthest from what the device was seen to do.
+    let reached = |group: &InstanceGroup, ns: f64| Reached::of(group, ns);
+    let most = sites.iter().zip(&tuned).map(|((_, group), tuned)| reached(group, tuned.best_ns));
+    let most = most.fold(Reached::default(), Reached::max);
+    let (mut left, mut found) = (Vec::new(), Vec::new());
+    for ((share, group), tuned) in sites.into_iter().zip(tuned) {
+        let room = 1.0 - reached(&group, tuned.best_ns).share_of(most);
+        if room < ROOM || trials.spent() >= end {
+            found.push((group, tuned));
+        } else {
+            left.push((share * tuned.best_ns / tuned.default_ns * room, group, tuned.winner));
+        }
     }
-
-    /// Keeps the default kernel in shorter passes of prompts, where what won in a long one is not faster.
-    fn keep_shorter(
-        &mut self,
-        tuner: &KernelTuner<'_>,
-        plan: &mut Plan,
-        (group, won): (&InstanceGroup, &Choice),
-        end: Duration,
-    ) -> Result<(), SweepError> {
-        for rows in self.shorter_passes(plan.prefill_chunk) {
-            let shorter = group.with_rows(rows).filter(|shorter| shorter.key.up_to_rows < group.key.up_to_rows);
-            let Some(shorter) = shorter.filter(|_| group.instance.rows > 1) else { continue };
-            if let Some(default) = tuner.default_unless_faster(&shorter, &mut self.cache, won, end)? {
-                plan.adopt(default);
+    left.sort_by(|a, b| b.0.total_cmp(&a.0));
+    if !left.is_empty() {
+        trials.begin(Stage::Kernels, left.len())?;
+    }
+    let (left, won): (Vec<_>, Vec<_>) = left.into_iter().map(|(share, group, won)| ((share, group), won)).unzip();
+    let trying = share_of(trials.task().budget(), SHORTER);
+    let second = round(trials, tuner, &left, &won, end.saturating_sub(trying))?;
+    found.extend(left.into_iter().map(|(_, group)| group).zip(second));
+    let tuned_at = trials.spent();
+    let mut said = BTreeSet::new();
+    for (group, tuned) in found {
+        if let Some(choice) = tuned.winner {
+            keep_shorter(trials, tuner, plan, (&group, &choice), end.max(tuned_at) + trying)?;
+            plan.adopt(choice);
+        }
+        for error in tuned.broken {
+            if said.insert(error.to_string()) {
+                trials.note(Note::BrokenVariant(error))?;
             }
         }
-        Ok(())
     }
-
-    /// Tokens of the passes in which prompts are read, and of what is left of them; of those in a bucket the most.
-    fn shorter_passes(&self, chunk: u32) -> Vec<u32> {
-        let mut passes: BTreeMap<u32, u32> = BTreeMap::new();
-        let prompts = self.options.objective.prompts();
-        for rows in prompts.iter().flat_map(|prompt| [prompt.tokens.min(chunk), prompt.tokens % chunk]) {
-            let most = passes.entry(bucket(rows)).or_default();
-            *most = rows.max(*most);
-        }
-        passes.into_values().filter(|rows| *rows > 1).collect()
+    let speed_after = time_control(trials, control.as_ref())?;
+    if let Some(Block::Void { drift }) = drift::judge(&speed_before, &speed_after, drift::TOLERANCE) {
+        trials.note(Note::Drift(drift))?;
     }
+    Ok(without_op)
+}
 
-    /// Says which ops are in no pass of a plan: their kernels are not tried, even those that the user brought along.
-    fn leave_without_op(&mut self, present: &BTreeSet<String>, plan: &Plan) -> Result<(), SweepError> {
-        let catalogue = &self.options.catalogue;
-        let ops: Vec<String> =
-            ops::ALL.iter().map(|op| op.name.to_owned()).filter(|op| !present.contains(op)).collect();
-        let variants = ops.iter().flat_map(|op| catalogue.variants(op).iter().map(move |variant| (op, variant)));
-        let brought = variants.filter(|(_, variant)| catalogue.is_brought(variant));
-        self.without_op = brought.map(|(op, variant)| format!("{op}/{}", variant.name())).collect();
-        if !ops.is_empty() {
-            self.cache.decide(UNTRIED, format!("no pass of the plan has these ops: {}", ops.join(", ")), plan)?;
-            self.done(SweepStep::WithoutOps(ops))?;
-        }
-        Ok(())
-    }
-
-    /// Tunes kernels of sites, from those on that won before, each with its share of the time until `end`; a site that
-    /// needs less leaves it to those after it.
-    fn round(
-        &mut self,
-        tuner: &KernelTuner<'_>,
-        sites: &[(f64, InstanceGroup)],
-        won: &[Option<Choice>],
-        end: Duration,
-    ) -> Result<Vec<TunedKernel>, SweepError> {
-        let (begun, total) = (self.cache.spent(), sites.iter().map(|(share, _)| share).sum::<f64>());
-        let time = end.saturating_sub(begun);
-        let (mut claimed, mut tuned) = (0.0, Vec::new());
-        for ((share, group), won) in sites.iter().zip(won) {
-            claimed += share / total.max(1e-9);
-            let deadline = begun + time.mul_f64(claimed.min(1.0));
-            let found = tuner.tune_on(group, &mut self.cache, won.as_ref(), deadline)?;
-            let (gain, tried) = (found.default_ns / found.best_ns, found.tried);
-            self.done(SweepStep::Kernel { key: group.key.clone(), winner: found.winner.clone(), gain, tried })?;
-            tuned.push(found);
-        }
-        Ok(tuned)
-    }
-
-    /// Layouts that default kernels left open, each with kernels tuned for it: some of these run on no other layout.
-    pub(in crate::sweep) fn layouts(&mut self, tuner: &KernelTuner<'_>, plan: &mut Plan) -> Result<(), SweepError> {
-        for (i, format) in self.open.clone().into_iter().enumerate() {
-            let mut other = plan.clone();
-            other.interleave.insert(format);
-            let name = format!("{format} interleaved, with kernels for it");
-            let left = self.left(self.ends.layouts) / (self.open.len() - i) as u32;
-            if left.is_zero() {
-                self.leave_untried(vec![name], plan)?;
-                continue;
+/// What is timed alone of the passes that people run.
+fn alone(task: Task<'_>, plan: &Plan) -> Alone {
+    let brought = task.brought();
+    let mut alone = Alone { sites: Vec::new(), shares: Vec::new(), ops: BTreeSet::new() };
+    for (scenario, groups) in task.timed_passes(plan) {
+        let whole = groups.iter().map(InstanceGroup::bytes).sum::<u64>() as f64;
+        let mut timed = 0.0;
+        for group in groups {
+            alone.ops.insert(group.key.op.clone());
+            // What a merged step holds was tuned there. The head sees one row in decode and in prefill.
+            let is_merged = plan.persistent.is_some() && scenario == Scenario::DECODE && group.in_layers;
+            let share = group.bytes() as f64 / whole;
+            let is_small = scenario.tokens > 1 && share < SMALL && !brought.contains(&group.key.op);
+            if !is_merged && !is_small && !alone.sites.iter().any(|(_, known)| known.key == group.key) {
+                timed += share;
+                alone.sites.push((scenario, group));
             }
-            let problem = self.problem;
-            let groups_of = |plan: &Plan| {
-                groups(&problem.shape, Scenario::DECODE, &plan.fusions.decode, &problem.formats_on_gpu(plan))
-            };
-            let known = groups_of(plan);
-            let new: Vec<InstanceGroup> =
-                groups_of(&other).into_iter().filter(|group| known.iter().all(|k| k.key != group.key)).collect();
-            for (j, group) in new.iter().enumerate() {
-                let deadline = self.cache.spent() + left.mul_f64(0.8) / (new.len() - j) as u32;
-                let winner = tuner.tune(group, &mut self.cache, deadline)?.winner;
-                winner.into_iter().for_each(|choice| other.adopt(choice));
-            }
-            let effort = Effort::usual(left / 20);
-            self.challenge(plan, other, &self.options.objective.scenarios(), effort, Candidate::Change(name))?;
         }
-        Ok(())
+        alone.shares.push((scenario, timed.max(BESIDE)));
     }
+    alone
+}
 
-    /// Records seeds that are not measured, or not everywhere that they fit, and says so.
-    pub(in crate::sweep) fn refuse_seeds(&mut self, refused: Vec<(&Seed, SeedRefusal)>) -> Result<(), SweepError> {
-        for (seed, refusal) in refused {
-            let reason = Reason { cause: Cause::Constraint, text: format!("seed: {refusal}") };
-            self.cache.refuse(None, &seed.to_string(), [1, 1], reason)?;
-            self.note(Note::Seed { seed: seed.to_string(), refusal: refusal.to_string() })?;
+/// Sites by the share of the time that they have, the largest first. Scenarios weigh what the objective says,
+/// however long they are, and sites what they take of what is timed of them.
+fn weighed(
+    task: Task<'_>,
+    costs: Vec<(f64, Scenario, InstanceGroup)>,
+    shares: &[(Scenario, f64)],
+) -> Vec<(f64, InstanceGroup)> {
+    // Of prompts the longest alone is timed; each batch stands for itself.
+    let kind = |scenario: &Scenario| match scenario {
+        Scenario { tokens: 1, sequences, .. } => (false, *sequences),
+        scenario => (scenario.from_start, 0),
+    };
+    let per_ns = |scenario: &Scenario| {
+        let total: f64 = costs.iter().filter(|(_, other, _)| other == scenario).map(|(ns, ..)| ns).sum();
+        let alike = task.options.objective.shares().filter(|(other, _)| kind(other) == kind(scenario));
+        let weight: f64 = alike.map(|(_, share)| share).sum();
+        let timed = shares.iter().find(|(other, _)| other == scenario).map_or(1.0, |(_, share)| *share);
+        timed * weight / total.max(1.0)
+    };
+    let weights: Vec<f64> = costs.iter().map(|(ns, scenario, _)| ns * per_ns(scenario)).collect();
+    let mut sites: Vec<(f64, InstanceGroup)> =
+        weights.into_iter().zip(costs).map(|(weight, (.., group))| (weight, group)).collect();
+    sites.sort_by(|a, b| b.0.total_cmp(&a.0));
+    sites
+}
+
+/// Keeps the default kernel in shorter passes of prompts, where what won in a long one is not faster.
+fn keep_shorter(
+    trials: &mut Trials<'_>,
+    tuner: &KernelTuner<'_>,
+    plan: &mut Plan,
+    (group, won): (&InstanceGroup, &Choice),
+    end: Duration,
+) -> Result<(), SweepError> {
+    for rows in shorter_passes(&trials.options().objective, plan.prefill_chunk) {
+        let shorter = group.with_rows(rows).filter(|shorter| shorter.key.up_to_rows < group.key.up_to_rows);
+        let Some(shorter) = shorter.filter(|_| group.instance.rows > 1) else { continue };
+        if let Some(default) = tuner.default_unless_faster(&shorter, trials.jobs(), won, end)? {
+            plan.adopt(default);
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Tokens of the longest pass of a prompt, if prompts are timed.
-    pub(in crate::sweep) fn longest_pass(&self, plan: &Plan) -> Option<u32> {
-        self.options.objective.prompts().last().map(|prompt| prompt.tokens.min(plan.prefill_chunk))
+/// Tokens of the passes in which prompts are read, and of what is left of them; of those in a bucket the most.
+fn shorter_passes(objective: &Objective, chunk: u32) -> Vec<u32> {
+    let mut passes: BTreeMap<u32, u32> = BTreeMap::new();
+    let prompts = objective.prompts();
+    for rows in prompts.iter().flat_map(|prompt| [prompt.tokens.min(chunk), prompt.tokens % chunk]) {
+        let most = passes.entry(bucket(rows)).or_default();
+        *most = rows.max(*most);
     }
+    passes.into_values().filter(|rows| *rows > 1).collect()
+}
 
-    /// What kernels are tuned with.
-    pub(in crate::sweep) fn tuner<'c>(&self) -> KernelTuner<'c>
-    where
-        'a: 'c,
-    {
-        let scope = Scope { allowed: self.options.allowed, exhaustive: self.options.exhaustive };
-        KernelTuner::new(&self.problem.limits, &self.options.catalogue, scope).with_hints(&self.options.hints)
+/// Says which ops are in no pass of a plan: their kernels are not tried, even those that the user brought along, which
+/// are named.
+fn leave_without_op(
+    trials: &mut Trials<'_>,
+    present: &BTreeSet<String>,
+    plan: &Plan,
+) -> Result<Vec<String>, SweepError> {
+    let catalogue = &trials.options().catalogue;
+    let ops: Vec<String> = ops::ALL.iter().map(|op| op.name.to_owned()).filter(|op| !present.contains(op)).collect();
+    let variants = ops.iter().flat_map(|op| catalogue.variants(op).iter().map(move |variant| (op, variant)));
+    let brought = variants.filter(|(_, variant)| catalogue.is_brought(variant));
+    let without_op = brought.map(|(op, variant)| format!("{op}/{}", variant.name())).collect();
+    if !ops.is_empty() {
+        trials.jobs().decide(UNTRIED, format!("no pass of the plan has these ops: {}", ops.join(", ")), plan)?;
+        trials.done(SweepStep::WithoutOps(ops))?;
     }
+    Ok(without_op)
+}
 
-    /// Times the control kernel, which never changes, to see whether the machine did.
-    fn control(&mut self, control: Option<&(InstanceGroup, Configured)>) -> Result<Vec<f64>, SweepError> {
-        let Some((site, kernel)) = control else { return Ok(Vec::new()) };
-        Ok(self.cache.control(site, kernel.clone())?)
+/// Tunes kernels of sites, from those on that won before, each with its share of the time until `end`; a site that
+/// needs less leaves it to those after it.
+fn round(
+    trials: &mut Trials<'_>,
+    tuner: &KernelTuner<'_>,
+    sites: &[(f64, InstanceGroup)],
+    won: &[Option<Choice>],
+    end: Duration,
+) -> Result<Vec<TunedKernel>, SweepError> {
+    let (begun, total) = (trials.spent(), sites.iter().map(|(share, _)| share).sum::<f64>());
+    let time = end.saturating_sub(begun);
+    let (mut claimed, mut tuned) = (0.0, Vec::new());
+    for ((share, group), won) in sites.iter().zip(won) {
+        claimed += share / total.max(1e-9);
+        let deadline = begun + time.mul_f64(claimed.min(1.0));
+        let found = tuner.tune_on(group, trials.jobs(), won.as_ref(), deadline)?;
+        let (gain, tried) = (found.default_ns / found.best_ns, found.tried);
+        trials.done(SweepStep::Kernel { key: group.key.clone(), winner: found.winner.clone(), gain, tried })?;
+        tuned.push(found);
     }
+    Ok(tuned)
+}
 
-    /// The control kernel: the default kernel of the largest instance of decoding.
-    fn control_kernel(&self) -> Result<Option<(InstanceGroup, Configured)>, SweepError> {
-        let (problem, default) = (self.problem, &self.default);
-        let format = problem.formats_on_gpu(default);
-        let decode = groups(&problem.shape, Scenario::DECODE, &default.fusions.decode, &format);
-        let Some(site) = decode.into_iter().max_by_key(|group| group.instance.bytes()) else { return Ok(None) };
-        let (limits, catalogue) = (&problem.limits, &self.options.catalogue);
-        let (variant, config, kernel): (_, _, Kernel) =
-            default_kernel(&site.instance, default.precision, limits, catalogue)?;
-        let (name, config) = (variant.name().to_owned(), variant.spell(&config));
-        Ok(Some((site, Configured { variant: name, config, text: kernel.hash.to_string() })))
-    }
+/// Times the control kernel, which never changes, to see whether the machine did.
+fn time_control(
+    trials: &mut Trials<'_>,
+    control: Option<&(InstanceGroup, Configured)>,
+) -> Result<Vec<f64>, SweepError> {
+    let Some((site, kernel)) = control else { return Ok(Vec::new()) };
+    Ok(trials.jobs().control(site, kernel.clone())?)
+}
+
+/// The control kernel: the default kernel of the largest instance of decoding.
+fn control_kernel(task: Task<'_>) -> Result<Option<(InstanceGroup, Configured)>, SweepError> {
+    let default = &task.problem.default;
+    let largest = task.decode_sites(default).into_iter().max_by_key(|site| site.instance.bytes());
+    let Some(site) = largest else { return Ok(None) };
+    let (limits, catalogue) = (&task.problem.limits, &task.options.catalogue);
+    let (variant, config, kernel): (_, _, Kernel) =
+        default_kernel(&site.instance, default.precision, limits, catalogue)?;
+    let (name, config) = (variant.name().to_owned(), variant.spell(&config));
+    Ok(Some((site, Configured { variant: name, config, text: kernel.hash.to_string() })))
 }

@@ -1,16 +1,25 @@
 //! Single stages of a search, on a made-up device.
 
+use super::confirm::confirm;
+use super::find_forms::{FoundForm, deepen_stages, outlines, slows_prompts, with_kernels};
+use super::merged::compare_likeliest;
 use crate::sweep::changes::Toggle;
 use crate::sweep::forms::Forms;
 use crate::sweep::merged_step::weight;
-use crate::sweep::stages::find_forms;
-use crate::sweep::*;
+use crate::sweep::strategy::Found;
+use crate::sweep::task::Task;
+use crate::sweep::trials::Trials;
+use crate::sweep::{Candidate, Event, Listener, Part, STRATEGIES, SweepOptions, SweepStep, session};
 use std::collections::BTreeSet;
-use std::time::Instant;
-use wgoose_graph::{ModelShape, Weight};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+use wgoose_graph::{Format, ModelShape, Weight};
 use wgoose_kernels::Precision;
 use wgoose_loader::synth::Mix;
 use wgoose_measure::ledger::Ledger;
+use wgoose_measure::problem::Problem;
+use wgoose_measure::result_cache::ResultCache;
+use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::PersistentGrid;
 use wgoose_measure::space::groups;
 use wgoose_plans::catalogue;
@@ -24,8 +33,13 @@ fn problem(mix: Mix) -> Problem {
     simulated_problem(shape, Weight::all(&shape).map(|weight| (weight, mix.in_gguf(weight))).collect())
 }
 
-/// A sweep of so many seconds that has not begun, on a device; what it told, in the end.
-fn with_sweep(problem: &Problem, device: SimulatedDevice, budget: u64, run: impl FnOnce(&mut Sweep<'_>)) -> Vec<Event> {
+/// A search of so many seconds that has not begun, on a device; what it told, in the end.
+fn with_trials(
+    problem: &Problem,
+    device: SimulatedDevice,
+    budget: u64,
+    run: impl FnOnce(&mut Trials<'_>),
+) -> Vec<Event> {
     let folder = tempfile::tempdir().unwrap();
     let catalogue = catalogue::embedded();
     let options = SweepOptions {
@@ -55,32 +69,19 @@ fn with_sweep(problem: &Problem, device: SimulatedDevice, budget: u64, run: impl
         events.push(event);
         ControlFlow::Continue(())
     };
-    run(&mut Sweep {
-        problem,
-        options: &options,
-        cache,
-        default: problem.default.clone(),
-        in_use: None,
-        is_unjudged: false,
-        open: Vec::new(),
-        ends: Ends::of(problem, &options),
-        gated: false,
-        gates_are_narrow: false,
-        without_op: Vec::new(),
-        best_seen: None,
-        listen,
-    });
+    run(&mut Trials::new(Task { problem, options: &options }, cache, None, listen));
     events
 }
 
 /// The fully fused merged form, with kernels: there is little time for stages, then enough for what runs beside them.
-fn found(problem: &Problem, sweep: &mut Sweep<'_>, forms: &mut Forms) -> Vec<find_forms::Found> {
-    let mut fused = problem.default.clone();
-    fused.fusions.decode.append(&mut bindable_fusions(&problem.shape, &problem.limits));
+fn found(trials: &mut Trials<'_>, forms: &mut Forms) -> Vec<FoundForm> {
+    let task = trials.task();
+    let mut fused = task.problem.default.clone();
+    fused.fusions.decode.append(&mut task.bindable_fusions());
     let mut found = Vec::new();
     for seconds in [5, 25] {
-        let outlines = sweep.outlines(&fused, &[GRID], &[], &[vec![]]);
-        found = sweep.with_kernels(&sweep.tuner(), forms, outlines, Duration::from_secs(seconds)).unwrap();
+        let outlines = outlines(task, &fused, &[GRID], &[], &[vec![]]);
+        found = with_kernels(trials, &task.tuner(), forms, outlines, Duration::from_secs(seconds)).unwrap();
     }
     assert_eq!(found.len(), 1);
     found
@@ -89,9 +90,9 @@ fn found(problem: &Problem, sweep: &mut Sweep<'_>, forms: &mut Forms) -> Vec<fin
 #[test]
 fn little_known_sites_are_timed_more() {
     let problem = problem(Mix::F16);
-    with_sweep(&problem, SimulatedDevice::h200(1), 300, |sweep| {
-        let (tuner, mut forms) = (sweep.tuner(), Forms::new());
-        let found = found(&problem, sweep, &mut forms);
+    with_trials(&problem, SimulatedDevice::h200(1), 300, |trials| {
+        let (tuner, mut forms) = (trials.task().tuner(), Forms::new());
+        let found = found(trials, &mut forms);
         let timed = |forms: &Forms, op: &str| {
             let pools = forms.pools.iter().filter(|pool| pool.group.key.op == op);
             let known = pools.map(|pool| (pool.timed, pool.timed as f64 / weight(&pool.group)));
@@ -99,8 +100,8 @@ fn little_known_sites_are_timed_more() {
         };
         let before = ["norm_matmul", "lora_up"].map(|op| timed(&forms, op));
         assert!(before[1].1 < 0.9 * before[0].1, "{before:?}: these say nothing");
-        let until = sweep.cache.spent() + Duration::from_secs(8);
-        sweep.deepen_stages(&tuner, &mut forms, &found, until).unwrap();
+        let until = trials.spent() + Duration::from_secs(8);
+        deepen_stages(trials, &tuner, &mut forms, &found, until).unwrap();
         let after = ["norm_matmul", "lora_up"].map(|op| timed(&forms, op));
         assert_eq!(after[0], before[0]);
         assert!(after[1].0 >= 2 * before[1].0, "{before:?} {after:?}");
@@ -116,15 +117,15 @@ fn layouts_that_slow_prefill_are_recognised() {
     for seed in [1, 2] {
         let device = SimulatedDevice { noise: 0.009, instance: 0.009, ..SimulatedDevice::h200(seed) };
         let (mut tuned, mut is_slower) = (problem.default.clone(), false);
-        with_sweep(&problem, device.clone(), 300, |sweep| {
-            assert!(!sweep.slows_prompts(&tuned, layout).unwrap(), "seed {seed}");
-            let (tuner, formats) = (sweep.tuner(), problem.formats_on_gpu(&problem.default));
+        with_trials(&problem, device.clone(), 300, |trials| {
+            assert!(!slows_prompts(trials, &tuned, layout).unwrap(), "seed {seed}");
+            let (tuner, formats) = (trials.task().tuner(), problem.formats_on_gpu(&problem.default));
             let sites = groups(&problem.shape, prompt, &problem.default.fusions.prefill, &formats);
             for site in sites.iter().filter(|site| site.key.formats.contains(&Format::Q8_0)) {
-                let found = tuner.tune(site, &mut sweep.cache, Duration::from_secs(20)).unwrap();
+                let found = tuner.tune(site, trials.jobs(), Duration::from_secs(20)).unwrap();
                 found.winner.into_iter().for_each(|winner| tuned.adopt(winner));
             }
-            is_slower = sweep.slows_prompts(&tuned, layout).unwrap();
+            is_slower = slows_prompts(trials, &tuned, layout).unwrap();
         });
         let catalogue = catalogue::embedded();
         let mut runner = SimulatedRunner::new(&problem, &catalogue, device);
@@ -139,19 +140,19 @@ fn layouts_that_slow_prefill_are_recognised() {
 
 #[test]
 fn the_plan_with_the_fastest_samples_is_compared_despite_the_posterior() {
-    let problem = problem(Mix::F16);
+    let (problem, catalogue) = (problem(Mix::F16), Catalogue::embedded());
     let mut odd = None;
-    let events = with_sweep(&problem, SimulatedDevice::h200(1), 300, |sweep| {
-        let (tuner, mut forms) = (sweep.tuner(), Forms::new());
-        forms.all = found(&problem, sweep, &mut forms).into_iter().map(|found| found.form).collect();
+    let events = with_trials(&problem, SimulatedDevice::h200(1), 300, |trials| {
+        let (tuner, mut forms) = (trials.task().tuner(), Forms::new());
+        forms.all = found(trials, &mut forms).into_iter().map(|found| found.form).collect();
         let best = forms.best(&forms.model.likeliest(), problem.limits.workgroup_memory, &|_| true).unwrap();
         let site = forms.chosen(&best).iter().position(|(pool, _)| forms.pools[*pool].kernels.len() > 1).unwrap();
         let mut slow = best.clone();
         slow.kernels[site] = usize::from(slow.kernels[site] == 0);
-        let mut plan = sweep.plan_of(&forms, &best).unwrap();
-        odd = sweep.plan_of(&forms, &slow).unwrap().choices.into_iter().find(|choice| !plan.choices.contains(choice));
+        let mut plan = forms.plan(&best, &catalogue).unwrap();
+        odd = forms.plan(&slow, &catalogue).unwrap().choices.into_iter().find(|choice| !plan.choices.contains(choice));
         let seen = [(best.clone(), 0.0), (slow, 1.0)];
-        sweep.compare_likeliest(&tuner, &mut plan, &forms, (&best, &seen)).unwrap();
+        compare_likeliest(trials, &tuner, &mut plan, &forms, (&best, &seen)).unwrap();
     });
     let odd = odd.unwrap();
     let is_compared = |event: &Event| match event {
@@ -164,17 +165,20 @@ fn the_plan_with_the_fastest_samples_is_compared_despite_the_posterior() {
 /// In a short time the comparison that finds out what won may leave no time for a process that confirms it.
 #[test]
 fn a_winner_of_a_short_search_is_confirmed_after_its_time() {
-    let problem = problem(Mix::F16);
+    let (problem, catalogue) = (problem(Mix::F16), Catalogue::embedded());
     let usual = SimulatedDevice::h200(1);
     let device = SimulatedDevice { costs: Costs { start: 8.0, ..usual.costs }, ..usual };
-    with_sweep(&problem, device, 20, |sweep| {
+    with_trials(&problem, device, 20, |trials| {
         let mut forms = Forms::new();
-        forms.all = found(&problem, sweep, &mut forms).into_iter().map(|found| found.form).collect();
+        forms.all = found(trials, &mut forms).into_iter().map(|found| found.form).collect();
         let best = forms.best(&forms.model.likeliest(), problem.limits.workgroup_memory, &|_| true).unwrap();
-        let best = sweep.plan_of(&forms, &best).unwrap();
-        sweep.cache.end_at(sweep.cache.spent());
+        let best = forms.plan(&best, &catalogue).unwrap();
+        let now = trials.spent();
+        trials.jobs().end_at(now);
         let alone = vec![Scenario::DECODE];
-        let plan = sweep.confirm(Found { structure: problem.default.clone(), plan: best.clone(), alone }).unwrap();
+        let structure = problem.default.clone();
+        let found = Found { structure, plan: best.clone(), alone, without_op: Vec::new() };
+        let plan = confirm(trials, found).unwrap();
         assert_eq!(plan.hash(), best.hash());
     });
 }

@@ -4,62 +4,62 @@
 //! 2. Decode and prefill of several lengths decide the layouts of the weights, the prefill chunk and the fusions, with
 //!    default kernels.
 //! 3. Kernels that can be phases of a megakernel are tuned for each width of workgroups, and for as many as stay
-//!    resident; they are compared with the incumbent, as a megakernel and as one dispatch per op. The times of kernels
+//!    resident; they are compared with the best plan, as a megakernel and as one dispatch per op. The times of kernels
 //!    alone exclude forms of the megakernel (widths, fusions, layouts) that are far behind; of the others whole steps
 //!    are drawn and timed, and the step model says which are drawn next.
 //! 4. Other kernels are tuned one kind of op instance at a time, the costliest first, each with a share of the time.
 //!
 //! Where whole steps are slow none of this pays, and [`Incremental`] searches instead.
 //!
-//! In a short time all of this comes before the reference is waited for, and one merged step before all else: nothing
+//! In a short time all of this comes before the reference is waited for, and one megakernel before all else: nothing
 //! gains as much.
 
 use super::incremental::Incremental;
-use super::{Found, Strategy};
-use crate::seeds::Planted;
-use crate::sweep::{Part, Sweep, SweepError};
+use crate::kernel_tuning::KernelTuner;
+use crate::sweep::pace::is_slow;
+use crate::sweep::stages::{check_default, checked, kernels, layouts, megakernel, structure};
+use crate::sweep::strategy::{Found, Strategy};
+use crate::sweep::trials::Trials;
+use crate::sweep::{Part, SweepError};
 use wgoose_measure::scenario::Scenario;
 
 /// The search by stages.
 #[derive(Debug)]
-pub(in crate::sweep) struct Staged;
+pub(super) struct Staged;
 
 impl Strategy for Staged {
     fn name(&self) -> &'static str {
         "staged"
     }
 
-    fn find(&self, sweep: &mut Sweep<'_>, planted: &Planted) -> Result<Found, SweepError> {
-        let tuner = sweep.tuner().with_seeds(planted);
-        if sweep.is_slow(&tuner)? {
-            return Incremental.find(sweep, planted);
+    fn find(&self, trials: &mut Trials<'_>, tuner: &KernelTuner<'_>) -> Result<Found, SweepError> {
+        if is_slow(trials, tuner)? {
+            return Incremental.find(trials, tuner);
         }
-        let parts = &sweep.options.parts;
-        let (has_kernels, has_layouts) = (parts.contains(&Part::Kernels), parts.contains(&Part::Layouts));
+        let task = trials.task();
         // What is found before the default plan passed the gate passes it in the end, or is no plan.
-        let is_late = sweep.ends.is_short && sweep.in_use.is_none();
-        let mut structure = sweep.structure()?;
+        let is_late = trials.is_short() && trials.incumbent().is_none();
+        let mut decided = structure(trials)?;
         if !is_late {
-            sweep.check_default()?;
-            structure = sweep.checked(structure)?;
-            sweep.gated = true;
+            check_default(trials)?;
+            decided = checked(trials, decided)?;
         }
-        let mut plan = structure.clone();
-        if has_kernels {
-            sweep.persistent(&tuner, &mut plan)?;
-            sweep.kernels(&tuner, &mut plan)?;
-            if plan.persistent.is_none() && has_layouts {
-                sweep.layouts(&tuner, &mut plan)?;
+        let mut plan = decided.plan.clone();
+        let mut without_op = Vec::new();
+        if task.decides(Part::Kernels) {
+            megakernel(trials, tuner, &mut plan)?;
+            without_op = kernels(trials, tuner, &mut plan)?;
+            if plan.persistent.is_none() && task.decides(Part::Layouts) {
+                layouts(trials, tuner, &decided.open, &mut plan)?;
             }
         }
         if is_late {
-            sweep.check_default()?;
-            sweep.gated = true;
+            check_default(trials)?;
         }
-        let objective = &sweep.options.objective;
+        let objective = &task.options.objective;
         let decode = objective.decodes().then_some(Scenario::DECODE);
         let longest = objective.prompts().last().copied();
         let alone = decode.into_iter().chain(longest).chain(objective.batches()).collect();
-        Ok(Found { structure, plan, alone })
+        Ok(Found { structure: decided.plan, plan, alone, without_op })
     }
 }

@@ -1,112 +1,103 @@
 //! Whether a plan is the best now: compared with the best and with the default, and right.
 
-use crate::sweep::stages::moves::possible::Move;
-use crate::sweep::strategies::incremental::Climb;
-use crate::sweep::{Candidate, Event, SweepError, SweepStep, Timed, tell};
+use super::fitting::{is_compared_twice, is_gated_at_once};
+use super::{Move, Peak};
+use crate::sweep::stages::gates::check_default;
+use crate::sweep::trials::Trials;
+use crate::sweep::{Candidate, Event, SweepError, SweepStep, Timed};
 use std::time::Duration;
 use wgoose_kernels::Plan;
 use wgoose_measure::paired::{Effort, PairedResult};
-use wgoose_measure::result_cache::TrialError;
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::stats::sequential::Question;
 use wgoose_measure::stats::verdict::Verdict;
 
-impl Climb<'_, '_, '_> {
-    /// Compares a plan with the best, then with the default, in the scenario that it must speed up; it is the best then
-    /// if it is slower in none of the others that it changes, and right.
-    pub(in crate::sweep) fn keep(
-        &mut self,
-        plan: Plan,
-        made: &Move,
-        candidate: Candidate,
-    ) -> Result<Option<f64>, SweepError> {
-        if plan.hash() == self.best.hash() {
+/// Compares a plan with the best, then with the default, in the scenario that it must speed up; it is the best then if
+/// it is slower in none of the others that it changes, and right.
+pub(super) fn keep(
+    trials: &mut Trials<'_>,
+    peak: &mut Peak,
+    plan: Plan,
+    made: &Move,
+    candidate: Candidate,
+) -> Result<Option<f64>, SweepError> {
+    if plan.hash() == peak.best.hash() {
+        return Ok(None);
+    }
+    let (best, scenario) = (peak.best.clone(), made.scenario);
+    let (problem, default) = (trials.problem(), &trials.problem().default);
+    let mut duel = Duel { trials, best: &best, plan: &plan, candidate, timed: Vec::new() };
+    let usual = Effort::usual(Duration::ZERO);
+    let first = duel.compare(&best, scenario, false, usual.asking(Question::IsFaster))?;
+    let Some(first) = first.filter(is_fast) else { return duel.lost() };
+    // Other samples decide, and say what the plan is worth; where they take long those of the process that confirms
+    // it do.
+    let mut worth = first.clone();
+    if is_compared_twice(duel.trials, peak, scenario) {
+        let second = duel.compare(default, scenario, true, usual)?;
+        let Some(second) = second.filter(is_fast) else { return duel.lost() };
+        worth = second;
+    }
+    let scenarios = duel.trials.options().objective.scenarios();
+    for other in scenarios.into_iter().filter(|other| *other != scenario) {
+        if problem.run_alike([&best, &plan], other) {
+            duel.trials.jobs().alike(&plan, other, &best)?;
+            continue;
+        }
+        let result = duel.compare(default, other, false, usual.asking(Question::IsSlower))?;
+        if result.is_none_or(|result| result.is_surely_slower()) {
+            return duel.lost();
+        }
+    }
+    let Duel { trials, candidate, timed, .. } = duel;
+    if !trials.is_gated() {
+        check_default(trials)?;
+    }
+    if is_gated_at_once(trials, peak, trials.looks_at_decode_only(&plan)) {
+        if !trials.passes(&plan, &candidate)? {
             return Ok(None);
         }
-        let (best, default, scenario) = (self.best.clone(), self.sweep.default.clone(), made.scenario);
-        let (usual, mut timed) = (Effort::usual(Duration::ZERO), Vec::new());
-        let faster = usual.asking(Question::IsFaster);
-        let first = self.compare([&best, &plan], scenario, false, faster, &mut timed, &candidate)?;
-        let Some(first) = first.filter(is_fast) else { return self.lost(candidate, timed) };
-        // Other samples decide, and say what the plan is worth; where they take long those of the process that confirms
-        // it do.
-        let mut worth = first.clone();
-        if self.is_compared_twice(scenario) {
-            let second = self.compare([&default, &plan], scenario, true, usual, &mut timed, &candidate)?;
-            let Some(second) = second.filter(is_fast) else { return self.lost(candidate, timed) };
-            worth = second;
-        }
-        let scenarios = self.sweep.options.objective.scenarios();
-        for other in scenarios.into_iter().filter(|other| *other != scenario) {
-            if self.sweep.problem.run_alike([&best, &plan], other) {
-                self.sweep.cache.alike(&plan, other, &best)?;
-                continue;
-            }
-            let slower = usual.asking(Question::IsSlower);
-            let result = self.compare([&default, &plan], other, false, slower, &mut timed, &candidate)?;
-            if result.is_none_or(|result| result.is_surely_slower()) {
-                return self.lost(candidate, timed);
-            }
-        }
-        self.check_default()?;
-        if self.is_gated_at_once(self.sweep.looks_at_decode_only(&plan)) {
-            if !self.sweep.passes(&plan, &candidate)? {
-                return Ok(None);
-            }
-            self.right = plan.clone();
-        }
-        self.best = plan;
-        let step = SweepStep::Compared { candidate, timed };
-        self.sweep.cache.decide("kept", step.to_string(), &self.best)?;
-        self.sweep.done(step)?;
-        tell(self.sweep.listen, Event::Best { scenario, gain: worth.comparison.log_ratio.exp() })?;
-        Ok(Some(first.comparison.log_ratio))
+        peak.right = plan.clone();
     }
+    peak.best = plan;
+    trials.decide("kept", SweepStep::Compared { candidate, timed }, &peak.best)?;
+    trials.tell(Event::Best { scenario, gain: worth.comparison.log_ratio.exp() })?;
+    Ok(Some(first.comparison.log_ratio))
+}
 
-    /// That the default is right, once.
-    pub(in crate::sweep) fn check_default(&mut self) -> Result<(), SweepError> {
-        if !std::mem::replace(&mut self.sweep.gated, true) {
-            self.sweep.check_default()?;
-        }
-        Ok(())
-    }
+/// Comparisons of a plan with others.
+struct Duel<'t, 'a, 'p> {
+    trials: &'t mut Trials<'a>,
+    /// The best plan until now.
+    best: &'p Plan,
+    plan: &'p Plan,
+    candidate: Candidate,
+    timed: Vec<Timed>,
+}
 
-    /// Says what a candidate lost by.
-    fn lost(&mut self, candidate: Candidate, timed: Vec<Timed>) -> Result<Option<f64>, SweepError> {
-        if !timed.is_empty() {
-            let step = SweepStep::Compared { candidate, timed };
-            self.sweep.cache.decide("compared", step.to_string(), &self.best)?;
-            self.sweep.done(step)?;
-        }
-        Ok(None)
-    }
-
-    /// A comparison; `None` if one of the plans does not run, or the time is over.
+impl Duel<'_, '_, '_> {
+    /// A comparison with another plan; `None` if one of them does not run, or the time is over.
     fn compare(
         &mut self,
-        pair: [&Plan; 2],
+        other: &Plan,
         scenario: Scenario,
         held_out: bool,
         effort: Effort,
-        timed: &mut Vec<Timed>,
-        candidate: &Candidate,
     ) -> Result<Option<PairedResult>, SweepError> {
-        match self.sweep.cache.steps(pair, scenario, held_out, effort) {
-            Ok(result) => {
-                let verdict = if result.is_surely_slower() { Verdict::Slow } else { result.comparison.verdict };
-                timed.push(Timed { scenario, result: result.clone(), verdict });
-                Ok(Some(result))
-            }
-            Err(TrialError::Failed(reason)) => {
-                self.sweep.done(SweepStep::NotRun { candidate: candidate.clone(), why: reason.to_string() })?;
-                Ok(None)
-            }
-            Err(TrialError::OutOfTime) => {
-                self.sweep.leave_untried(vec![candidate.to_string()], &self.best)?;
-                Ok(None)
-            }
-            Err(error) => Err(error.into()),
+        let compared = self.trials.jobs().steps([other, self.plan], scenario, held_out, effort);
+        let Ok(result) = self.trials.reported(compared, &self.candidate, self.best)? else { return Ok(None) };
+        let verdict = if result.is_surely_slower() { Verdict::Slow } else { result.comparison.verdict };
+        self.timed.push(Timed { scenario, result: result.clone(), verdict });
+        Ok(Some(result))
+    }
+
+    /// Says what the plan lost by.
+    fn lost(self) -> Result<Option<f64>, SweepError> {
+        let Duel { trials, best, candidate, timed, .. } = self;
+        if !timed.is_empty() {
+            trials.decide("compared", SweepStep::Compared { candidate, timed }, best)?;
         }
+        Ok(None)
     }
 }
 
