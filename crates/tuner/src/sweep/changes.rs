@@ -1,7 +1,7 @@
 //! Choices that whole steps decide: the layouts of matrices on the GPU, the format of the state, the prefill chunk, the
 //! fusions.
 
-use super::Part;
+use super::options::Part;
 use std::collections::BTreeSet;
 use std::fmt;
 use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight};

@@ -1,6 +1,6 @@
 //! How a sweep's time is shared.
 
-use super::{Part, SweepOptions};
+use super::options::{Part, SweepOptions};
 use std::time::Duration;
 use wgoose_kernels::persistent::NEEDS;
 use wgoose_measure::problem::Problem;

@@ -1,6 +1,8 @@
 //! Events of a sweep, for its listener.
 
+use super::error::SweepError;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::time::Duration;
 use wgoose_kernels::plan::{Choice, TuningKey};
 use wgoose_kernels::{Feature, Precision, TextError, ops};
@@ -9,6 +11,13 @@ use wgoose_measure::paired::PairedResult;
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::InstanceGroup;
 use wgoose_measure::stats::verdict::Verdict;
+
+/// Tells the caller what happens; the sweep ends with [`SweepError::Stopped`] where it breaks.
+pub type Listener<'a> = &'a mut dyn FnMut(Event) -> ControlFlow<()>;
+
+pub(super) fn tell(listen: Listener<'_>, event: Event) -> Result<(), SweepError> {
+    if listen(event).is_break() { Err(SweepError::Stopped) } else { Ok(()) }
+}
 
 /// What happens in a sweep. Its text is one line for people.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Forms of a merged step: a grid, fusions and layouts, and for each of its stages the kernels that were timed alone. A
 //! step takes about the sum of these: which forms are far behind is known before any of them is compiled.
 
-use super::SweepError;
+use super::error::SweepError;
 use super::merged_step::{MergedStep, is_like, with};
 use super::step_model::{BOUNDARY, Parts, StepModel, boundary_ns};
 use crate::kernel_tuning::{RankedStage, Taken, fitting};

@@ -1,6 +1,6 @@
 //! A step whose layers are one kernel.
 
-use super::SweepError;
+use super::error::SweepError;
 use super::task::Task;
 use crate::kernel_tuning::{RankedStage, Taken, fitting};
 use std::cmp::Reverse;

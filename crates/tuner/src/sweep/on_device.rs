@@ -1,7 +1,10 @@
 //! Sweeps on a device: its runner, in this process or in a child process, and the ledger.
 
+use super::error::SweepError;
+use super::event::{Event, Listener, Note, tell};
+use super::options::SweepOptions;
+use super::search::{Swept, search};
 use super::survey::time_all;
-use super::{Event, Listener, Note, SweepError, SweepOptions, Swept, search, tell};
 use std::path::PathBuf;
 use std::sync::Arc;
 use wgoose_loader::Model;

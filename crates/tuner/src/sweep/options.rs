@@ -1,6 +1,6 @@
 //! How to sweep.
 
-use super::Strategy;
+use super::strategy::Strategy;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::str::FromStr;

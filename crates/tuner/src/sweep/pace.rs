@@ -1,6 +1,6 @@
 //! How fast a device is: which search pays on it, and what a comparison will take.
 
-use super::SweepError;
+use super::error::SweepError;
 use super::task::Task;
 use super::trials::Trials;
 use crate::kernel_tuning::KernelTuner;

@@ -1,6 +1,6 @@
 //! A way to search.
 
-use super::SweepError;
+use super::error::SweepError;
 use super::trials::Trials;
 use crate::kernel_tuning::KernelTuner;
 use std::fmt;

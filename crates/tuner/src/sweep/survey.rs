@@ -1,7 +1,9 @@
 //! The whole space of decoding: every kernel that any form of a step could run, timed alone.
 
+use super::error::SweepError;
+use super::event::{Event, Listener, Stage, SweepStep, tell};
+use super::options::SweepOptions;
 use super::task::Task;
-use super::{Event, Listener, Stage, SweepError, SweepOptions, SweepStep, session, tell};
 use crate::kernel_tuning::KernelTuner;
 use std::cmp::Reverse;
 use wgoose_measure::problem::Problem;
@@ -19,9 +21,10 @@ pub fn time_all(
     (part, of): (usize, usize),
     listen: Listener<'_>,
 ) -> Result<usize, SweepError> {
+    let task = Task { problem, options };
     cache.heed(options.cancel.clone());
-    cache.begin(session(problem, options, cache.start()))?;
-    let scope = Task { problem, options }.scope();
+    cache.begin(task.session(cache.start()))?;
+    let scope = task.scope();
     let tuner = KernelTuner::new(&problem.limits, &options.catalogue, scope);
     let size = |site: &InstanceGroup| {
         let (all, _) = configurations(site, &problem.limits, scope, &options.catalogue);

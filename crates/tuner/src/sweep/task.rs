@@ -2,13 +2,15 @@
 
 use super::changes::{Change, changes};
 use super::ends::working;
-use super::{Part, SweepOptions};
+use super::options::{Part, SweepOptions};
 use crate::kernel_tuning::KernelTuner;
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wgoose_graph::FusionSet;
 use wgoose_kernels::plan::{Fusions, bindable_fusions};
 use wgoose_kernels::{Plan, ops};
+use wgoose_measure::job::PlanId;
+use wgoose_measure::ledger::SessionRecord;
 use wgoose_measure::problem::Problem;
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{InstanceGroup, Scope, groups, groups_as_run};
@@ -99,5 +101,21 @@ impl<'a> Task<'a> {
     pub(super) fn sites_as_run(self, plan: &Plan, pass: Scenario, fusions: &FusionSet) -> Vec<InstanceGroup> {
         let known = (&self.problem.limits, &*self.options.catalogue);
         groups_as_run(plan, pass, fusions, &self.problem.formats_on_gpu(plan), known)
+    }
+
+    /// What is known at the beginning.
+    pub(super) fn session(self, start: Option<Duration>) -> SessionRecord {
+        let Task { problem, options } = self;
+        SessionRecord {
+            at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            device: problem.default.device.clone(),
+            limits: Box::new(problem.limits.clone()),
+            model: problem.model.clone(),
+            shape: problem.shape,
+            default: PlanId::of(&problem.default),
+            budget: options.budget.as_secs_f64(),
+            start: start.map(|start| start.as_secs_f64()),
+        }
     }
 }

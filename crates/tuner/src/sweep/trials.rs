@@ -7,8 +7,10 @@
 use super::changes::wins;
 use super::ending::{self, Ending};
 use super::ends::{Ends, share_of};
+use super::error::SweepError;
+use super::event::{Candidate, Event, Listener, Note, Stage, SweepStep, Timed, tell};
+use super::options::SweepOptions;
 use super::task::Task;
-use super::{Candidate, Event, Listener, Note, Stage, SweepError, SweepOptions, SweepStep, Timed, tell};
 use std::time::Duration;
 use wgoose_kernels::Plan;
 use wgoose_measure::ledger::{Gate, UNTRIED};
@@ -57,7 +59,7 @@ pub(super) enum Challenge {
 
 /// Why a trial has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(super) enum NoResult {
     /// A plan does not run.
     NotRun,
     /// The time is over.
@@ -217,16 +219,16 @@ impl<'a> Trials<'a> {
         result: Result<T, TrialError>,
         candidate: &Candidate,
         best: &Plan,
-    ) -> Result<Result<T, Missing>, SweepError> {
+    ) -> Result<Result<T, NoResult>, SweepError> {
         match result {
             Ok(result) => Ok(Ok(result)),
             Err(TrialError::Failed(reason)) => {
                 self.done(SweepStep::NotRun { candidate: candidate.clone(), why: reason.to_string() })?;
-                Ok(Err(Missing::NotRun))
+                Ok(Err(NoResult::NotRun))
             }
             Err(TrialError::OutOfTime) => {
                 self.leave_untried(vec![candidate.to_string()], best)?;
-                Ok(Err(Missing::OutOfTime))
+                Ok(Err(NoResult::OutOfTime))
             }
             Err(error) => Err(error.into()),
         }
@@ -322,8 +324,8 @@ impl<'a> Trials<'a> {
             };
             let result = match self.reported(compared, &candidate, best)? {
                 Ok(result) => result,
-                Err(Missing::NotRun) => return Ok(Challenge::Lost),
-                Err(Missing::OutOfTime) => return Ok(Challenge::Open),
+                Err(NoResult::NotRun) => return Ok(Challenge::Lost),
+                Err(NoResult::OutOfTime) => return Ok(Challenge::Open),
             };
             let verdict = if result.is_surely_slower() { Verdict::Slow } else { result.comparison.verdict };
             timed.push(Timed { scenario, result, verdict });

@@ -1,6 +1,7 @@
 //! Kernels, alone, on values that are stored as in a pass: what each kind of op instance costs, and which kernel is the
 //! fastest for it.
 
+use super::control::Control;
 use crate::kernel_tuning::{KernelTuner, TunedKernel};
 use crate::sweep::ends::share_of;
 use crate::sweep::task::Task;
@@ -9,14 +10,12 @@ use crate::sweep::{Note, Stage, SweepError, SweepStep};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wgoose_kernels::plan::{Choice, default_kernel};
-use wgoose_kernels::{Kernel, Plan, bucket, ops};
-use wgoose_measure::job::Configured;
+use wgoose_kernels::plan::Choice;
+use wgoose_kernels::{Plan, bucket, ops};
 use wgoose_measure::ledger::UNTRIED;
 use wgoose_measure::objective::Objective;
 use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::InstanceGroup;
-use wgoose_measure::stats::drift::{self, Block};
 
 /// The share of its time that a kernel must still have to win, by what the device was seen to do, to be tuned longer.
 const ROOM: f64 = 0.03;
@@ -98,8 +97,8 @@ pub(in crate::sweep) fn kernels(
         sites = brought;
     }
     trials.begin(Stage::Costs, sites.len())?;
-    let control = control_kernel(trials.task())?;
-    let speed_before = time_control(trials, control.as_ref())?;
+    let control = Control::of(trials.task())?;
+    let speed_before = control.time(trials)?;
     let end = trials.end(|ends| ends.kernels);
     let (mut costs, mut untried) = (Vec::new(), 0);
     for (scenario, group) in sites {
@@ -152,10 +151,7 @@ pub(in crate::sweep) fn kernels(
             }
         }
     }
-    let speed_after = time_control(trials, control.as_ref())?;
-    if let Some(Block::Void { drift }) = drift::judge(&speed_before, &speed_after, drift::TOLERANCE) {
-        trials.note(Note::Drift(drift))?;
-    }
+    control.report_drift(trials, &speed_before)?;
     Ok(without_op)
 }
 
@@ -277,25 +273,4 @@ fn round(
         tuned.push(found);
     }
     Ok(tuned)
-}
-
-/// Times the control kernel, which never changes, to see whether the machine did.
-fn time_control(
-    trials: &mut Trials<'_>,
-    control: Option<&(InstanceGroup, Configured)>,
-) -> Result<Vec<f64>, SweepError> {
-    let Some((site, kernel)) = control else { return Ok(Vec::new()) };
-    Ok(trials.jobs().control(site, kernel.clone())?)
-}
-
-/// The control kernel: the default kernel of the largest instance of decoding.
-fn control_kernel(task: Task<'_>) -> Result<Option<(InstanceGroup, Configured)>, SweepError> {
-    let default = &task.problem.default;
-    let largest = task.decode_sites(default).into_iter().max_by_key(|site| site.instance.bytes());
-    let Some(site) = largest else { return Ok(None) };
-    let (limits, catalogue) = (&task.problem.limits, &task.options.catalogue);
-    let (variant, config, kernel): (_, _, Kernel) =
-        default_kernel(&site.instance, default.precision, limits, catalogue)?;
-    let (name, config) = (variant.name().to_owned(), variant.spell(&config));
-    Ok(Some((site, Configured { variant: name, config, text: kernel.hash.to_string() })))
 }

@@ -3,10 +3,11 @@
 
 mod broken;
 mod confirm;
+mod control;
 mod drawing;
 mod find_forms;
 mod gates;
-mod incumbent;
+pub(super) mod incumbent;
 mod kernels;
 mod layouts;
 mod megakernel;
@@ -24,7 +25,6 @@ pub(super) use broken::report_broken;
 pub(super) use confirm::confirm;
 pub(super) use drawing::DrawnPlans;
 pub(super) use gates::{answers_alike, check_default, drop_imprecise};
-pub(super) use incumbent::{compare as compare_incumbent, of as incumbent};
 pub(super) use kernels::kernels;
 pub(super) use layouts::layouts;
 pub(super) use megakernel::megakernel;

@@ -9,7 +9,7 @@ use crate::sweep::merged_step::weight;
 use crate::sweep::strategy::Found;
 use crate::sweep::task::Task;
 use crate::sweep::trials::Trials;
-use crate::sweep::{Candidate, Event, Listener, Part, STRATEGIES, SweepOptions, SweepStep, session};
+use crate::sweep::{Candidate, Event, Listener, Part, STRATEGIES, SweepOptions, SweepStep};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -63,13 +63,14 @@ fn with_trials(
     let mut runner = SimulatedRunner::new(problem, &catalogue, device);
     let ledger = Ledger::open(&options.ledger).unwrap();
     let mut cache = ResultCache::new(ledger, problem.default.device.clone(), Some(problem.model.clone()), &mut runner);
-    cache.begin(session(problem, &options, None)).unwrap();
+    let task = Task { problem, options: &options };
+    cache.begin(task.session(None)).unwrap();
     let mut events = Vec::new();
     let listen: Listener<'_> = &mut |event| {
         events.push(event);
         ControlFlow::Continue(())
     };
-    run(&mut Trials::new(Task { problem, options: &options }, cache, None, listen));
+    run(&mut Trials::new(task, cache, None, listen));
     events
 }
 

@@ -26,7 +26,7 @@ const TUNING: f64 = 0.2;
 const CHEAP: f64 = 0.04;
 
 /// A move that is worth its time.
-pub(in crate::sweep) struct Next {
+pub(in crate::sweep) struct NextMove {
     /// Its place in the list.
     pub(in crate::sweep) at: usize,
     /// Seconds that it spends on kernels.
@@ -34,7 +34,7 @@ pub(in crate::sweep) struct Next {
 }
 
 /// Of the moves that fit into the time left the one that gains the most in a second.
-pub(in crate::sweep) fn most_promising(trials: &Trials<'_>, peak: &Peak, moves: &[Move]) -> Option<Next> {
+pub(in crate::sweep) fn most_promising(trials: &Trials<'_>, peak: &Peak, moves: &[Move]) -> Option<NextMove> {
     let (task, left) = (trials.task(), left(trials, peak));
     let mut fitting = Vec::new();
     for (at, made) in moves.iter().enumerate().filter(|(_, made)| made.gain > LEAST) {
@@ -46,7 +46,7 @@ pub(in crate::sweep) fn most_promising(trials: &Trials<'_>, peak: &Peak, moves: 
             if made.is_of_kernels() {
                 weight += others(task, peak, made).into_iter().map(|other| self::weight(task, other)).sum::<f64>();
             }
-            fitting.push((Next { at, tuning }, made.gain * weight / (fixed + tuning)));
+            fitting.push((NextMove { at, tuning }, made.gain * weight / (fixed + tuning)));
         }
     }
     fitting.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(next, _)| next)

@@ -11,7 +11,7 @@ pub(in crate::sweep) use fitting::{LEAST, most_promising};
 pub(in crate::sweep) use make::make;
 pub(in crate::sweep) use possible::{all_moves, guess_fusions};
 
-use super::super::Candidate;
+use crate::sweep::Candidate;
 use crate::sweep::changes::Change;
 use crate::sweep::task::Task;
 use wgoose_kernels::Plan;
