@@ -4,19 +4,19 @@
 //! from the best, one tunable at a time is varied for as long as that helps (coordinate descent; `exhaustive` tries
 //! every configuration), and then what is likely to be fast by all that was timed. The best is then compared with the
 //! default in interleaved pairs, twice: the second comparison decides, on samples that did not choose it. Kernels for
-//! the stages of a persistent kernel are found in the same way, but not compared so: only whole steps can say whether
+//! the phases of a megakernel are found in the same way, but not compared so: only whole steps can say whether
 //! they pay.
 
 mod candidates;
 mod likely;
+mod phases;
 mod side_by_side;
-mod stages;
 mod tuner;
 
 use candidates::Candidates;
-pub(crate) use candidates::RankedStage;
+pub(crate) use candidates::RankedPhase;
+pub(crate) use phases::{Taken, fitting};
 pub use side_by_side::{Beside, SideBySide, TimedVariant, VariantPair};
-pub(crate) use stages::{Taken, fitting};
 use std::time::Duration;
 pub use tuner::{KernelTuner, KernelTuningError};
 use wgoose_kernels::TextError;
@@ -129,12 +129,12 @@ impl KernelTuner<'_> {
         group: &InstanceGroup,
         cache: &mut ResultCache<'_>,
         deadline: Duration,
-    ) -> Result<Vec<RankedStage>, KernelTuningError> {
+    ) -> Result<Vec<RankedPhase>, KernelTuningError> {
         let mut candidates = Candidates::new(self, group, cache)?;
         let default = candidates.default;
         let known = candidates.measure(default)?.map(|ns| (default, ns));
         candidates.descend(known, deadline)?;
-        let mut ranked = candidates.ranked_stages()?;
+        let mut ranked = candidates.ranked_phases()?;
         ranked.truncate(KEPT);
         Ok(ranked)
     }

@@ -1,16 +1,15 @@
-//! Forms of a merged step: a grid, fusions and layouts, and for each of its stages the kernels that were timed alone. A
+//! Forms of a megakernel: a grid, fusions and layouts, and for each of its phases the kernels that were timed alone. A
 //! step takes about the sum of these: which forms are far behind is known before any of them is compiled.
 
 use super::error::SweepError;
-use super::merged_step::{MergedStep, is_like, with};
+use super::megakernel_step::{MegakernelStep, is_like, with};
 use super::step_model::{BOUNDARY, Parts, StepModel, boundary_ns};
-use crate::kernel_tuning::{RankedStage, Taken, fitting};
+use crate::kernel_tuning::{RankedPhase, Taken, fitting};
 use rand_xoshiro::SplitMix64;
 use std::collections::{BTreeMap, BTreeSet};
 use wgoose_kernels::plan::{Choice, TuningKey};
 use wgoose_kernels::{Catalogue, Plan};
-use wgoose_measure::space::InstanceGroup;
-use wgoose_measure::space::PersistentGrid;
+use wgoose_measure::space::{InstanceGroup, PersistentGrid};
 use wgoose_measure::stats::linear::{Row, dot};
 
 /// Kernels are kept whose time alone is at most so many times the least.
@@ -34,7 +33,7 @@ pub(super) struct Pool {
     pub(super) group: InstanceGroup,
     /// `None`: it runs beside the layers.
     pub(super) grid: Option<PersistentGrid>,
-    pub(super) kernels: Vec<RankedStage>,
+    pub(super) kernels: Vec<RankedPhase>,
     /// How many were timed, those included that are too slow.
     pub(super) timed: usize,
     /// The effects on each of them.
@@ -43,29 +42,29 @@ pub(super) struct Pool {
 
 impl Pool {
     /// Adds kernels that were timed, but for those that are too slow alone to be the best anywhere.
-    fn add(&mut self, new: Vec<RankedStage>, model: &mut StepModel) {
+    fn add(&mut self, new: Vec<RankedPhase>, model: &mut StepModel) {
         self.timed = self.timed.max(new.len());
-        let least = new.iter().map(|stage| stage.ns).fold(self.least_ns(), f64::min);
-        for stage in new.into_iter().filter(|stage| stage.ns <= NEAR * least) {
-            if self.kernels.iter().all(|known| known.choice != stage.choice) {
-                self.rows.push(model.row(&stage.choice));
-                self.kernels.push(stage);
+        let least = new.iter().map(|phase| phase.ns).fold(self.least_ns(), f64::min);
+        for phase in new.into_iter().filter(|phase| phase.ns <= NEAR * least) {
+            if self.kernels.iter().all(|known| known.choice != phase.choice) {
+                self.rows.push(model.row(&phase.choice));
+                self.kernels.push(phase);
             }
         }
     }
 
     /// What the fastest alone takes.
     fn least_ns(&self) -> f64 {
-        self.kernels.iter().map(|stage| stage.ns).fold(f64::INFINITY, f64::min)
+        self.kernels.iter().map(|phase| phase.ns).fold(f64::INFINITY, f64::min)
     }
 
     /// Nanoseconds of each, were the effects such.
     fn expected(&self, effects: &[f64]) -> Vec<f64> {
-        self.kernels.iter().zip(&self.rows).map(|(stage, row)| stage.ns * dot(row, effects).exp()).collect()
+        self.kernels.iter().zip(&self.rows).map(|(phase, row)| phase.ns * dot(row, effects).exp()).collect()
     }
 }
 
-/// A kind of stage of a form, or of what runs beside.
+/// A kind of phase of a form, or of what runs beside.
 #[derive(Clone)]
 struct Site {
     pool: usize,
@@ -81,7 +80,7 @@ struct Site {
 #[derive(Clone)]
 pub(super) struct Form {
     pub(super) name: String,
-    /// A merged plan without stages.
+    /// A plan with a megakernel without phases.
     pub(super) plan: Plan,
     sites: Vec<Site>,
     boundaries: u32,
@@ -120,7 +119,7 @@ impl Forms {
     }
 
     /// Adds kernels of an op instance that were timed.
-    pub(super) fn add(&mut self, group: &InstanceGroup, grid: Option<PersistentGrid>, kernels: Vec<RankedStage>) {
+    pub(super) fn add(&mut self, group: &InstanceGroup, grid: Option<PersistentGrid>, kernels: Vec<RankedPhase>) {
         let at = *self.of.entry((group.key.clone(), grid.map(|grid| grid.threads))).or_insert_with(|| {
             self.pools.push(Pool { group: group.clone(), grid, kernels: Vec::new(), timed: 0, rows: Vec::new() });
             self.pools.len() - 1
@@ -146,8 +145,8 @@ impl Forms {
         self.of.get(&(group.key.clone(), grid.map(|grid| grid.threads))).copied()
     }
 
-    /// A form whose kernels are all known, and what it takes by them; `None` where a stage has none.
-    pub(super) fn form(&self, name: &str, plan: &Plan, step: &MergedStep, layers: u32) -> Option<(Form, f64)> {
+    /// A form whose kernels are all known, and what it takes by them; `None` where a phase has none.
+    pub(super) fn form(&self, name: &str, plan: &Plan, step: &MegakernelStep, layers: u32) -> Option<(Form, f64)> {
         let mut sites: Vec<Site> = Vec::new();
         for group in &step.groups {
             if let Some(site) = sites.iter_mut().find(|site| is_like(&self.pools[site.pool].group, group)) {
@@ -183,7 +182,7 @@ impl Forms {
                 let fastest =
                     (0..pool.kernels.len()).min_by(|a, b| pool.kernels[*a].ns.total_cmp(&pool.kernels[*b].ns));
                 match own.filter(|_| pool.grid.is_some()) {
-                    Some(own) => pool.kernels.iter().position(|stage| stage.choice == *own),
+                    Some(own) => pool.kernels.iter().position(|phase| phase.choice == *own),
                     None => fastest,
                 }
             });
@@ -328,23 +327,23 @@ mod tests {
         let all = groups(&shape, Scenario::DECODE, &plan.fusions.decode, &|_| Format::F16);
         let group = all.into_iter().find(|group| group.key.op == "matmul_add" && group.in_layers).unwrap();
         let grid = PersistentGrid { workgroups: 8, threads: 256 };
-        let stage = |variant: &str, ns, own| {
+        let phase = |variant: &str, ns, own| {
             let (key, variant) = (group.key.clone(), variant.to_owned());
             let bits = Some(variant.clone());
             let choice = Choice { key, variant, config: Default::default(), source: String::new() };
-            RankedStage { choice, ns, memory: StageMemory { shared: 0, own }, bits }
+            RankedPhase { choice, ns, memory: StageMemory { shared: 0, own }, bits }
         };
         let mut forms = Forms::new();
         let kernels = [
-            stage("large", 10.0, 4000),
-            stage("a", 11.0, 0),
-            stage("exact", 11.02, 0),
-            stage("more", 11.02, 8),
-            stage("b", 12.0, 0),
-            stage("slow", 20.0, 0),
+            phase("large", 10.0, 4000),
+            phase("a", 11.0, 0),
+            phase("exact", 11.02, 0),
+            phase("more", 11.02, 8),
+            phase("b", 12.0, 0),
+            phase("slow", 20.0, 0),
         ];
         forms.add(&group, Some(grid), kernels.to_vec());
-        let step = MergedStep { groups: vec![group.clone()], beside: Vec::new(), grid };
+        let step = MegakernelStep { groups: vec![group.clone()], beside: Vec::new(), grid };
         let (form, ns) = forms.form("one", &plan, &step, shape.layers).unwrap();
         assert_eq!(ns, f64::from(group.count) * (10.0 + BOUNDARY));
         forms.all.push(form);

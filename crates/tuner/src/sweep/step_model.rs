@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use wgoose_kernels::plan::{Choice, TuningKey};
 use wgoose_measure::stats::linear::{Beliefs, Row, dot};
 
-/// Nanoseconds from one stage to the next, before anything was seen.
+/// Nanoseconds from one phase to the next, before anything was seen.
 pub(super) const BOUNDARY: f64 = 1000.0;
 
 /// How much less is known of what a boundary takes than of what a choice is worth.
@@ -21,14 +21,14 @@ const OWN: f64 = 0.5;
 /// all op instances alike.
 const ANYWHERE: f64 = 2.0;
 
-/// A step as a sum: boundaries between stages, and for each kernel nanoseconds alone and the effects on them.
+/// A step as a sum: boundaries between phases, and for each kernel nanoseconds alone and the effects on them.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Parts {
     pub(super) boundaries: f64,
     pub(super) kernels: Vec<(f64, Row)>,
 }
 
-/// What is known of merged steps.
+/// What is known of megakernels.
 pub(super) struct StepModel {
     names: BTreeMap<String, usize>,
     /// Nanoseconds of a step that are no kernel's.

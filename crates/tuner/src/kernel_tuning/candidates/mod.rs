@@ -29,9 +29,9 @@ enum Made {
     Refused(Refusal),
 }
 
-/// A kernel that can be a stage.
+/// A kernel that can be a phase.
 #[derive(Clone, Debug)]
-pub(crate) struct RankedStage {
+pub(crate) struct RankedPhase {
     /// The kernel.
     pub(crate) choice: Choice,
     /// Median nanoseconds, alone.
@@ -60,7 +60,7 @@ pub(super) struct Candidates<'a, 'm, 'l> {
     timed: Vec<(usize, f64)>,
     /// Hashes of the bits that they make.
     bits: BTreeMap<usize, String>,
-    /// What they must suit, if they are to be stages.
+    /// What they must suit, if they are to be phases.
     grid: Option<PersistentGrid>,
     /// Workgroup memory of those that were made.
     memory: BTreeMap<usize, StageMemory>,
@@ -106,9 +106,9 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         Ok(candidates)
     }
 
-    /// Those that may be stages, the likeliest first: of a fixed grid, of the least precise arithmetic that is allowed,
+    /// Those that may be phases, the likeliest first: of a fixed grid, of the least precise arithmetic that is allowed,
     /// wide, and near their defaults otherwise.
-    pub(super) fn of_stage(
+    pub(super) fn of_phase(
         tuner: &'a KernelTuner<'a>,
         group: &'a InstanceGroup,
         cache: &'m mut ResultCache<'l>,
@@ -241,15 +241,15 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
         canonical(&self.timed, &|i| own.is_some() && self.bits.get(&i) == own)
     }
 
-    /// Those that were timed, as stages, the fastest first.
-    pub(super) fn ranked_stages(&self) -> Result<Vec<RankedStage>, KernelTuningError> {
+    /// Those that were timed, as phases, the fastest first.
+    pub(super) fn ranked_phases(&self) -> Result<Vec<RankedPhase>, KernelTuningError> {
         let mut timed = self.timed.clone();
         timed.sort_by(|(_, a), (_, b)| a.total_cmp(b));
-        let stage = |(i, ns)| {
+        let phase = |(i, ns)| {
             let memory = self.memory.get(&i).copied().unwrap_or_default();
-            Ok(RankedStage { choice: self.choice(i)?, ns, memory, bits: self.bits.get(&i).cloned() })
+            Ok(RankedPhase { choice: self.choice(i)?, ns, memory, bits: self.bits.get(&i).cloned() })
         };
-        timed.into_iter().map(stage).collect()
+        timed.into_iter().map(phase).collect()
     }
 
     /// What came of a candidate, measured now unless it was before.
@@ -265,7 +265,7 @@ impl<'a, 'm, 'l> Candidates<'a, 'm, 'l> {
             }
             Made::Refused(refusal) => {
                 let reason = Reason { cause: Cause::Constraint, text: refusal.to_string() };
-                // It may well do where it is no stage.
+                // It may well do where it is no phase.
                 if self.grid.is_none() {
                     let (label, of) = (self.label(i), self.all.len() as u32);
                     self.cache.refuse(Some(self.group), &label, [1, of], reason.clone())?;

@@ -254,7 +254,7 @@ mod tests {
     use wgoose_plans::catalogue;
     use wgoose_sim::{SimulatedDevice, SimulatedRunner};
 
-    /// How many times as fast stages of 256 threads are that are likely to be by stages of 512, on average, as a
+    /// How many times as fast phases of 256 threads are that are likely to be by phases of 512, on average, as a
     /// logarithm: beside those that are by nothing.
     fn gained(seed: u64) -> f64 {
         let shape = ModelShape::preset("0.1B").unwrap();
@@ -279,8 +279,8 @@ mod tests {
         let scope = Scope { allowed: Precision::F16, exhaustive: false };
         let tuner = KernelTuner::new(&limits, &catalogue, scope);
         let grid = |threads| PersistentGrid { workgroups: 132, threads };
-        tuner.best_stages(&group, &mut cache, grid(512), (None, Duration::from_secs(6))).unwrap();
-        let mut candidates = Candidates::of_stage(&tuner, &group, &mut cache, grid(256)).unwrap();
+        tuner.best_phases(&group, &mut cache, grid(512), (None, Duration::from_secs(6))).unwrap();
+        let mut candidates = Candidates::of_phase(&tuner, &group, &mut cache, grid(256)).unwrap();
         let mean = |candidates: &mut Candidates<'_, '_, '_>| {
             let likely = candidates.likely(&mut candidates.rng());
             let ns = likely.into_iter().filter_map(|i| candidates.measure(i).unwrap());

@@ -1,9 +1,9 @@
 //! Plans that are drawn: another form of a scenario, each as likely as the next, with the fastest of the kernels that
 //! were drawn for it.
 
-use crate::kernel_tuning::{KernelTuner, RankedStage};
+use crate::kernel_tuning::{KernelTuner, RankedPhase};
 use crate::sweep::changes::Toggle;
-use crate::sweep::merged_step::{MergedStep, together};
+use crate::sweep::megakernel_step::{MegakernelStep, together};
 use crate::sweep::task::Task;
 use crate::sweep::trials::Trials;
 use crate::sweep::{Part, SweepError};
@@ -13,8 +13,7 @@ use std::collections::BTreeMap;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::TuningKey;
 use wgoose_measure::scenario::Scenario;
-use wgoose_measure::space::PersistentGrid;
-use wgoose_measure::space::{InstanceGroup, groups};
+use wgoose_measure::space::{InstanceGroup, PersistentGrid, groups};
 use wgoose_measure::stats::rng::below;
 
 /// Kernels that are drawn for an op instance each time that a form has it.
@@ -28,7 +27,7 @@ pub(in crate::sweep) struct DrawnPlans<'t> {
     tuner: KernelTuner<'t>,
     rng: SplitMix64,
     /// The kernels of kinds of op instances, alone or as phases of so many threads, the fastest first.
-    kernels: BTreeMap<(TuningKey, Option<u32>), Vec<RankedStage>>,
+    kernels: BTreeMap<(TuningKey, Option<u32>), Vec<RankedPhase>>,
 }
 
 impl<'t> DrawnPlans<'t> {
@@ -91,7 +90,7 @@ impl<'t> DrawnPlans<'t> {
         let workgroups = task.problem.limits.multiprocessors.max(1);
         plan.persistent = threads.map(|_| workgroups);
         let grid = PersistentGrid { workgroups, threads: threads.unwrap_or_default() };
-        let MergedStep { groups, beside, .. } = MergedStep::of(task, &plan, grid);
+        let MegakernelStep { groups, beside, .. } = MegakernelStep::of(task, &plan, grid);
         let (phases, apart) = match threads {
             Some(_) => (groups, beside),
             None => (Vec::new(), [groups, beside].concat()),
@@ -127,11 +126,11 @@ impl<'t> DrawnPlans<'t> {
         trials: &mut Trials<'_>,
         group: &InstanceGroup,
         grid: Option<PersistentGrid>,
-    ) -> Result<Vec<RankedStage>, SweepError> {
+    ) -> Result<Vec<RankedPhase>, SweepError> {
         let known = self.kernels.entry((group.key.clone(), grid.map(|grid| grid.threads))).or_default();
-        for stage in self.tuner.drawn(group, trials.jobs(), grid, (DRAWN, &mut self.rng))? {
-            if known.iter().all(|other| other.choice != stage.choice) {
-                known.push(stage);
+        for phase in self.tuner.drawn(group, trials.jobs(), grid, (DRAWN, &mut self.rng))? {
+            if known.iter().all(|other| other.choice != phase.choice) {
+                known.push(phase);
             }
         }
         known.sort_by(|a, b| a.ns.total_cmp(&b.ns));

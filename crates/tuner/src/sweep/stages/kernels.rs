@@ -27,7 +27,7 @@ const COMPUTED: f64 = 0.8;
 /// The share of the budget in which kernels of long passes are tried in short ones.
 const SHORTER: f64 = 0.02;
 
-/// What runs beside a merged step counts as such a share of decoding at the least: it is searched nowhere else.
+/// What runs beside a megakernel counts as such a share of decoding at the least: it is searched nowhere else.
 const BESIDE: f64 = 0.5;
 
 /// The share of what a prompt's pass reads and writes from which an op is timed.
@@ -63,7 +63,7 @@ impl Reached {
 
 /// What is timed alone.
 struct Alone {
-    /// Kinds of op instance, but for what a merged step holds, and what of a prompt is small.
+    /// Kinds of op instance, but for what a megakernel holds, and what of a prompt is small.
     sites: Vec<(Scenario, InstanceGroup)>,
     /// Of each pass, the bytes that these read and write, as a share of all.
     shares: Vec<(Scenario, f64)>,
@@ -164,7 +164,7 @@ fn alone(task: Task<'_>, plan: &Plan) -> Alone {
         let mut timed = 0.0;
         for group in groups {
             alone.ops.insert(group.key.op.clone());
-            // What a merged step holds was tuned there. The head sees one row in decode and in prefill.
+            // What a megakernel holds was tuned there. The head sees one row in decode and in prefill.
             let is_merged = plan.persistent.is_some() && scenario == Scenario::DECODE && group.in_layers;
             let share = group.bytes() as f64 / whole;
             let is_small = scenario.tokens > 1 && share < SMALL && !brought.contains(&group.key.op);

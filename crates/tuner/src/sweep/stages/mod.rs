@@ -1,17 +1,29 @@
-//! The stages of a search, in the order of a staged one: each is a function that is given what it needs, asks the trials
-//! for results, and returns what it found.
+//! The stages of a search. Each is a function: it is given by name what it needs, asks the trials for results, and
+//! returns what it found. What a stage remembers is a struct in its own file.
+//!
+//! | stage | question |
+//! |---|---|
+//! | `broken`, `seeds` | Which files and seeds can give no kernel? |
+//! | `incumbent` | Is the plan in use still better than the default? |
+//! | `structure` | Which layouts, fusions and chunk, with default kernels? |
+//! | `gates` | Is the default plan right, and the incumbent? |
+//! | `megakernel` | Which megakernel, of which phases? |
+//! | `kernels`, `control` | Which kernel for each kind of op instance? |
+//! | `layouts` | Are open layouts faster with kernels for them? |
+//! | `moves` | Where steps are slow: which change gains the most in a second? |
+//! | `drawing` | What would a random plan do? |
+//! | `confirm`, `qualify` | Is what won, together, faster than the default in fresh processes? |
+//! | `worth`, `untried` | What is each choice worth, and what was never tried? |
 
 mod broken;
 mod confirm;
 mod control;
 mod drawing;
-mod find_forms;
 mod gates;
 pub(super) mod incumbent;
 mod kernels;
 mod layouts;
 mod megakernel;
-mod merged;
 pub(super) mod moves;
 mod qualify;
 mod seeds;

@@ -1,11 +1,11 @@
 //! Single stages of a search, on a made-up device.
 
 use super::confirm::confirm;
-use super::find_forms::{FoundForm, deepen_stages, outlines, slows_prompts, with_kernels};
-use super::merged::compare_likeliest;
+use super::megakernel::find_forms::{FoundForm, deepen_phases, outlines, slows_prompts, with_kernels};
+use super::megakernel::sampling::compare_likeliest;
 use crate::sweep::changes::Toggle;
 use crate::sweep::forms::Forms;
-use crate::sweep::merged_step::weight;
+use crate::sweep::megakernel_step::weight;
 use crate::sweep::strategy::Found;
 use crate::sweep::task::Task;
 use crate::sweep::trials::Trials;
@@ -20,8 +20,7 @@ use wgoose_measure::ledger::Ledger;
 use wgoose_measure::problem::Problem;
 use wgoose_measure::result_cache::ResultCache;
 use wgoose_measure::scenario::Scenario;
-use wgoose_measure::space::PersistentGrid;
-use wgoose_measure::space::groups;
+use wgoose_measure::space::{PersistentGrid, groups};
 use wgoose_plans::catalogue;
 use wgoose_runtime::CancelToken;
 use wgoose_sim::{Costs, SimulatedDevice, SimulatedRunner, simulated_problem};
@@ -102,7 +101,7 @@ fn little_known_sites_are_timed_more() {
         let before = ["norm_matmul", "lora_up"].map(|op| timed(&forms, op));
         assert!(before[1].1 < 0.9 * before[0].1, "{before:?}: these say nothing");
         let until = trials.spent() + Duration::from_secs(8);
-        deepen_stages(trials, &tuner, &mut forms, &found, until).unwrap();
+        deepen_phases(trials, &tuner, &mut forms, &found, until).unwrap();
         let after = ["norm_matmul", "lora_up"].map(|op| timed(&forms, op));
         assert_eq!(after[0], before[0]);
         assert!(after[1].0 >= 2 * before[1].0, "{before:?} {after:?}");

@@ -29,7 +29,7 @@ pub struct Worth {
 }
 
 /// What a plan's kernels are worth in the passes of its scenarios, the most valuable first. A plan whose decode is
-/// a persistent kernel has only what runs beside that.
+/// a megakernel has only what runs beside that.
 pub(in crate::sweep) fn worth(task: Task<'_>, results: &ResultCache<'_>, plan: &Plan) -> Vec<Worth> {
     let (problem, objective) = (task.problem, &task.options.objective);
     let prompts = objective.prompts().into_iter().map(|prompt| prompt.tokens.min(plan.prefill_chunk));

@@ -1,11 +1,11 @@
-//! Kernels of merged steps: which are the fastest there is not what is the fastest alone, for a boundary between two
-//! dispatches costs what none between stages does. Steps are drawn that may well be the fastest by what is believed, a
+//! Kernels of megakernels: which are the fastest there is not what is the fastest alone, for a boundary between two
+//! dispatches costs what none between phases does. Steps are drawn that may well be the fastest by what is believed, a
 //! few samples of each change what is believed (Thompson sampling), and what is likeliest in the end is compared with
 //! the best so far.
 
 use crate::kernel_tuning::KernelTuner;
 use crate::sweep::forms::{Forms, Picked};
-use crate::sweep::merged_step::weight;
+use crate::sweep::megakernel_step::weight;
 use crate::sweep::trials::{COMPARISON, Challenge, PROMISING, Trials};
 use crate::sweep::{Candidate, SweepError, SweepStep};
 use rand_xoshiro::SplitMix64;
@@ -17,24 +17,24 @@ use wgoose_measure::paired::Effort;
 use wgoose_measure::result_cache::TrialError;
 use wgoose_measure::scenario::Scenario;
 
-/// Stages that are drawn where nothing else is left to try, shared among their kinds by the bytes that they read.
+/// Phases that are drawn where nothing else is left to try, shared among their kinds by the bytes that they read.
 const DRAWN: f64 = 100.0;
 
-/// The share of the time for merged steps that is left for comparisons at the end.
+/// The share of the time for megakernels that is left for comparisons at the end.
 const LAST: f64 = 0.12;
 
 /// Time between two batches in which kernels near the likeliest are timed alone.
 const NEAR: Duration = Duration::from_secs(2);
 
-/// Changes kernels and form of the merged step for as long as there is time.
-pub(super) fn merged(
+/// Changes kernels and form of the megakernel for as long as there is time.
+pub(super) fn sample(
     trials: &mut Trials<'_>,
     tuner: &KernelTuner<'_>,
     plan: &mut Plan,
     forms: &mut Forms,
 ) -> Result<(), SweepError> {
     let memory = trials.problem().limits.workgroup_memory;
-    let deadline = trials.spent() + trials.left(|ends| ends.merged).mul_f64(1.0 - LAST);
+    let deadline = trials.spent() + trials.left(|ends| ends.sampling).mul_f64(1.0 - LAST);
     let fastest_alone = || forms.best(&forms.model.likeliest(), memory, &|_| true);
     let Some(reference) = forms.like(plan).or_else(fastest_alone) else { return Ok(()) };
     let mut rng = SplitMix64::seed_from_u64(0);
@@ -149,7 +149,7 @@ fn see(
     Ok(gains)
 }
 
-/// Times stages that are drawn alone, where nothing that is known is worth a look any more. Whether there were new
+/// Times phases that are drawn alone, where nothing that is known is worth a look any more. Whether there were new
 /// ones.
 fn deepen(
     trials: &mut Trials<'_>,
@@ -159,8 +159,8 @@ fn deepen(
     deadline: Duration,
 ) -> Result<bool, SweepError> {
     let begun = trials.spent();
-    let stages = forms.pools.iter().filter(|pool| pool.grid.is_some());
-    let mut groups: Vec<_> = stages.map(|pool| (pool.group.clone(), pool.grid)).collect();
+    let phases = forms.pools.iter().filter(|pool| pool.grid.is_some());
+    let mut groups: Vec<_> = phases.map(|pool| (pool.group.clone(), pool.grid)).collect();
     groups.sort_by(|(a, _), (b, _)| weight(b).total_cmp(&weight(a)));
     let total: f64 = groups.iter().map(|(group, _)| weight(group)).sum();
     for (group, grid) in groups {
@@ -174,7 +174,7 @@ fn deepen(
     Ok(trials.spent() > begun)
 }
 
-/// Times what is one tunable away from each stage of a step, unless that was done.
+/// Times what is one tunable away from each phase of a step, unless that was done.
 fn vary(
     trials: &mut Trials<'_>,
     tuner: &KernelTuner<'_>,
@@ -186,7 +186,7 @@ fn vary(
     for own in forms.chosen(likeliest) {
         let (group, grid) = (forms.pools[own.0].group.clone(), forms.pools[own.0].grid);
         if let Some(grid) = grid.filter(|_| trials.spent() < until && !varied.contains(&own)) {
-            let near = tuner.stages_near(&group, trials.jobs(), grid, (&own.1, until))?;
+            let near = tuner.phases_near(&group, trials.jobs(), grid, (&own.1, until))?;
             forms.add(&group, Some(grid), near);
             varied.push(own);
         }

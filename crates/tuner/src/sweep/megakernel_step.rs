@@ -2,16 +2,15 @@
 
 use super::error::SweepError;
 use super::task::Task;
-use crate::kernel_tuning::{RankedStage, Taken, fitting};
+use crate::kernel_tuning::{RankedPhase, Taken, fitting};
 use std::cmp::Reverse;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::Choice;
-use wgoose_measure::space::InstanceGroup;
-use wgoose_measure::space::PersistentGrid;
+use wgoose_measure::space::{InstanceGroup, PersistentGrid};
 
 /// A step whose layers are one kernel.
-pub(super) struct MergedStep {
-    /// Its stages, those first that read the most.
+pub(super) struct MegakernelStep {
+    /// Its phases, those first that read the most.
     pub(super) groups: Vec<InstanceGroup>,
     /// What runs before and after the layers.
     pub(super) beside: Vec<InstanceGroup>,
@@ -19,13 +18,13 @@ pub(super) struct MergedStep {
     pub(super) grid: PersistentGrid,
 }
 
-impl MergedStep {
+impl MegakernelStep {
     /// That of a plan.
     pub(super) fn of(task: Task<'_>, plan: &Plan, grid: PersistentGrid) -> Self {
         let (mut groups, beside): (Vec<_>, Vec<_>) =
             task.decode_sites(plan).into_iter().partition(|group| group.in_layers);
         groups.sort_by_key(|group| Reverse(group.bytes()));
-        MergedStep { groups, beside, grid }
+        MegakernelStep { groups, beside, grid }
     }
 }
 
@@ -47,26 +46,26 @@ pub(super) fn with(plan: &Plan, choices: Vec<Choice>) -> Plan {
     plan
 }
 
-/// The fastest stages that fit into the workgroup memory of one kernel. The first layer is a kernel of its own:
+/// The fastest phases that fit into the workgroup memory of one kernel. The first layer is a kernel of its own:
 /// there are what is like them. `None` if none fit.
 pub(super) fn together(
     Task { problem, options }: Task<'_>,
     groups: &[InstanceGroup],
-    ranked: &[Vec<RankedStage>],
+    ranked: &[Vec<RankedPhase>],
 ) -> Result<Option<Vec<Choice>>, SweepError> {
     let like = |i: usize| groups[..i].iter().position(|other| is_like(other, &groups[i]));
     let of_layer: Vec<usize> = (0..groups.len()).filter(|i| like(*i).is_none()).collect();
-    let mut stages: Vec<Vec<RankedStage>> = of_layer.iter().map(|i| ranked[*i].clone()).collect();
-    for (own, i) in stages.iter_mut().zip(&of_layer) {
-        // Each dispatch of a layer is a stage.
+    let mut phases: Vec<Vec<RankedPhase>> = of_layer.iter().map(|i| ranked[*i].clone()).collect();
+    for (own, i) in phases.iter_mut().zip(&of_layer) {
+        // Each dispatch of a layer is a phase.
         let dispatches = groups[*i].count.div_ceil(problem.shape.layers.max(1));
-        own.iter_mut().for_each(|stage| stage.memory.own *= dispatches);
+        own.iter_mut().for_each(|phase| phase.memory.own *= dispatches);
     }
     let counts: Vec<u32> = of_layer.iter().map(|i| groups[*i].count).collect();
     let taken: Vec<Vec<Taken>> =
-        stages.iter().map(|all| all.iter().map(|stage| (stage.ns, stage.memory)).collect()).collect();
+        phases.iter().map(|all| all.iter().map(|phase| (phase.ns, phase.memory)).collect()).collect();
     let Some(picked) = fitting(&taken, &counts, problem.limits.workgroup_memory) else { return Ok(None) };
-    let mut best: Vec<Choice> = stages.iter().zip(picked).map(|(all, i)| all[i].choice.clone()).collect();
+    let mut best: Vec<Choice> = phases.iter().zip(picked).map(|(all, i)| all[i].choice.clone()).collect();
     for (i, like) in (0..groups.len()).filter_map(|i| Some((i, like(i)?))) {
         let Some(at) = of_layer.iter().position(|own| *own == like) else { continue };
         best.push(best[at].for_key(groups[i].key.clone(), &options.catalogue)?);

@@ -1,10 +1,10 @@
-//! Which forms of a merged step are worth a look in whole steps: those that by the times of their kernels alone are not
+//! Which forms of a megakernel are worth a look in whole steps: those that by the times of their kernels alone are not
 //! far behind.
 
 use crate::kernel_tuning::KernelTuner;
 use crate::sweep::changes::Toggle;
 use crate::sweep::forms::{Form, Forms};
-use crate::sweep::merged_step::{MergedStep, is_like, weight};
+use crate::sweep::megakernel_step::{MegakernelStep, is_like, weight};
 use crate::sweep::task::Task;
 use crate::sweep::trials::{COMPARISON, Trials};
 use crate::sweep::{Candidate, SweepError, SweepStep, Timed};
@@ -13,8 +13,7 @@ use std::time::Duration;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::TuningKey;
 use wgoose_measure::paired::Effort;
-use wgoose_measure::space::InstanceGroup;
-use wgoose_measure::space::PersistentGrid;
+use wgoose_measure::space::{InstanceGroup, PersistentGrid};
 use wgoose_measure::stats::verdict::Verdict;
 
 /// The share of the time for forms that goes into those that differ from the first in one thing; the others combine
@@ -27,16 +26,16 @@ const COMBINED: u32 = 4;
 /// Things that are combined, at most: those that alone gain the most.
 const THINGS: usize = 8;
 
-/// Forms have at most so many more stages in a layer than the first: each costs a boundary.
-const MORE_STAGES: u32 = 2;
+/// Forms have at most so many more phases in a layer than the first: each costs a boundary.
+const MORE_PHASES: u32 = 2;
 
 /// Forms that are slower by more than this share are not looked at in whole steps.
 const BEHIND: f64 = 0.08;
 
-/// Before they are not looked at any more, more stages are timed of those that are slower by less than that.
+/// Before they are not looked at any more, more phases are timed of those that are slower by less than that.
 const FAR: f64 = 0.16;
 
-/// How long stages of one kind are timed before the next kind has its turn.
+/// How long phases of one kind are timed before the next kind has its turn.
 const A_WHILE: Duration = Duration::from_secs(2);
 
 /// Forms that are, at most.
@@ -47,7 +46,7 @@ pub(in crate::sweep) struct Outline {
     toggles: Vec<usize>,
     name: String,
     plan: Plan,
-    step: MergedStep,
+    step: MegakernelStep,
 }
 
 /// A form with nanoseconds of its step, by its kernels alone.
@@ -57,7 +56,7 @@ pub(in crate::sweep) struct FoundForm {
     ns: f64,
 }
 
-/// Finds forms: what differs from a merged plan in a fusion or a layout, at each grid, then what combines those
+/// Finds forms: what differs from a plan with a megakernel in a fusion or a layout, at each grid, then what combines those
 /// that are not far behind; and the best plan's own, at the first grid. Kernels that are not known yet are timed
 /// alone.
 pub(super) fn find_forms(
@@ -93,13 +92,13 @@ pub(super) fn find_forms(
     let combined = outlines(task, fused, &grids, &all, &subsets.map(subset).collect::<Vec<_>>());
     let mut found = with_kernels(trials, tuner, forms, combined, begun + time)?;
     found.truncate(within(&found, FAR).len());
-    deepen_stages(trials, tuner, forms, &found, begun + time)?;
+    deepen_phases(trials, tuner, forms, &found, begun + time)?;
     let outlines = found.into_iter().map(|found| found.outline).collect();
     let mut found = with_kernels(trials, tuner, forms, outlines, begun + time)?;
     found.truncate(near(&found).len().min(MOST));
     forms.all = found.into_iter().map(|found| found.form).collect();
     // What the others are held against is one of them, however slow it seems.
-    let step = MergedStep::of(task, best, first);
+    let step = MegakernelStep::of(task, best, first);
     if forms.like(best).is_none()
         && let Some((form, _)) = forms.form("merged", best, &step, task.problem.shape.layers)
     {
@@ -134,9 +133,9 @@ pub(in crate::sweep) fn slows_prompts(
     Ok(false)
 }
 
-/// Times more stages of forms, a while of each kind at a time: those of which the fewest were timed for what they
+/// Times more phases of forms, a while of each kind at a time: those of which the fewest were timed for what they
 /// read. A form of which little is known seems slower than it is.
-pub(in crate::sweep) fn deepen_stages(
+pub(in crate::sweep) fn deepen_phases(
     trials: &mut Trials<'_>,
     tuner: &KernelTuner<'_>,
     forms: &mut Forms,
@@ -152,8 +151,8 @@ pub(in crate::sweep) fn deepen_stages(
         let (group, grid, before) = (forms.pools[pool].group.clone(), forms.pools[pool].grid, forms.pools[pool].timed);
         let Some(own) = grid else { break };
         let deadline = until.min(trials.spent() + A_WHILE);
-        let stages = tuner.best_stages(&group, trials.jobs(), own, (None, deadline))?;
-        forms.add(&group, grid, stages);
+        let phases = tuner.best_phases(&group, trials.jobs(), own, (None, deadline))?;
+        forms.add(&group, grid, phases);
         if forms.pools[pool].timed == before {
             open.remove(&pool);
         }
@@ -172,15 +171,15 @@ pub(in crate::sweep) fn outlines(
     let mut outlines: Vec<Outline> = Vec::new();
     let mut known: BTreeSet<(u32, Vec<(TuningKey, u32)>)> = BTreeSet::new();
     for grid in grids.iter().copied() {
-        let stages = |step: &MergedStep| step.groups.iter().map(|group| group.count).sum::<u32>();
-        let most = stages(&MergedStep::of(task, fused, grid)) + MORE_STAGES * task.problem.shape.layers;
+        let phases = |step: &MegakernelStep| step.groups.iter().map(|group| group.count).sum::<u32>();
+        let most = phases(&MegakernelStep::of(task, fused, grid)) + MORE_PHASES * task.problem.shape.layers;
         for toggles in sets {
             let mut plan = Plan { persistent: Some(grid.workgroups), ..fused.clone() };
             toggles.iter().for_each(|i| all[*i].apply(&mut plan));
-            let step = MergedStep::of(task, &plan, grid);
+            let step = MegakernelStep::of(task, &plan, grid);
             let groups = step.groups.iter().chain(&step.beside);
             let is_new = known.insert((grid.threads, groups.map(|group| (group.key.clone(), group.count)).collect()));
-            if is_new && !step.groups.is_empty() && stages(&step) <= most {
+            if is_new && !step.groups.is_empty() && phases(&step) <= most {
                 let names: Vec<String> = toggles.iter().map(|i| all[*i].name(fused)).collect();
                 let name = [vec![format!("megakernel of {} threads", grid.threads)], names].concat().join(", ");
                 outlines.push(Outline { toggles: toggles.clone(), name, plan, step });
@@ -200,10 +199,10 @@ pub(in crate::sweep) fn with_kernels(
 ) -> Result<Vec<FoundForm>, SweepError> {
     let mut new: Vec<(InstanceGroup, Option<PersistentGrid>)> = Vec::new();
     for step in outlines.iter().map(|outline| &outline.step) {
-        let stages = step.groups.iter().enumerate();
-        let first = stages.filter(|(i, group)| !step.groups[..*i].iter().any(|other| is_like(other, group)));
-        let stages = first.map(|(_, group)| (group, Some(step.grid)));
-        for (group, grid) in stages.chain(step.beside.iter().map(|group| (group, None))) {
+        let phases = step.groups.iter().enumerate();
+        let first = phases.filter(|(i, group)| !step.groups[..*i].iter().any(|other| is_like(other, group)));
+        let phases = first.map(|(_, group)| (group, Some(step.grid)));
+        for (group, grid) in phases.chain(step.beside.iter().map(|group| (group, None))) {
             let is_same = |(other, at): &(InstanceGroup, Option<PersistentGrid>)| other.key == group.key && *at == grid;
             if forms.find(group, grid).is_none() && !new.iter().any(is_same) {
                 new.push((group.clone(), grid));
@@ -219,7 +218,7 @@ pub(in crate::sweep) fn with_kernels(
         claimed += weight(&group);
         let deadline = begun + time.mul_f64(claimed / total);
         let kernels = match grid {
-            Some(grid) => tuner.best_stages(&group, trials.jobs(), grid, (None, deadline))?,
+            Some(grid) => tuner.best_phases(&group, trials.jobs(), grid, (None, deadline))?,
             None => tuner.ranked(&group, trials.jobs(), deadline)?,
         };
         forms.add(&group, grid, kernels);
