@@ -74,8 +74,8 @@ impl Change {
 }
 
 /// The changes to try, in order: each on top of those that won before it. Layouts come first, as decode and prefill
-/// share one; then, for batches, a state in f16 where such arithmetic is allowed: one sequence reads too little of it to
-/// gain; then the fusions of decode, and of batched decode; then the chunk, which decides most of a prompt's time,
+/// share one; then, for batches, a state in f16 where such arithmetic is allowed: one sequence reads too little of it
+/// to gain; then the fusions of decode, and of batched decode; then the chunk, which decides most of a prompt's time,
 /// before the fusions of its passes. Fusions, those that the device can bind, are toggled one at a time; those for
 /// decode in decode only.
 pub(crate) fn changes(

@@ -46,8 +46,8 @@ pub(super) fn with(plan: &Plan, choices: Vec<Choice>) -> Plan {
     plan
 }
 
-/// The fastest phases that fit into the workgroup memory of one kernel. The first layer is a kernel of its own:
-/// there are what is like them. `None` if none fit.
+/// The fastest phases that fit into the workgroup memory of one kernel. The first layer is a kernel of its own: there
+/// are what is like them. `None` if none fit.
 pub(super) fn together(
     Task { problem, options }: Task<'_>,
     groups: &[InstanceGroup],

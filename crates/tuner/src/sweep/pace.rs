@@ -62,8 +62,8 @@ fn guessed_sample(task: Task<'_>, Scenario { tokens, sequences, .. }: Scenario, 
     if tokens == 1 && pass < 0.05 { (4.0 * pass).max(0.05) } else { pass }
 }
 
-/// Seconds that a short comparison in a scenario takes: by the samples of the last one, or by its tokens beside
-/// another scenario.
+/// Seconds that a short comparison in a scenario takes: by the samples of the last one, or by its tokens beside another
+/// scenario.
 pub(super) fn comparison(task: Task<'_>, results: &ResultCache<'_>, scenario: Scenario) -> f64 {
     let known = results.samples().into_iter();
     let known = known.map(|(scenario, (ns, steps))| (scenario, ns * 1e-9 * f64::from(steps)));
@@ -90,8 +90,8 @@ fn guessed_step(task: Task<'_>, results: &ResultCache<'_>) -> f64 {
     if bytes == 0 { 0.1 } else { ns * 1e-9 * all as f64 / bytes as f64 }
 }
 
-/// Seconds that a gate takes, one that looks at decoding only or at all: as long as the quickest of its kind that
-/// was taken, a part of the first one, which compiles what all plans share, or as two comparisons of decode.
+/// Seconds that a gate takes, one that looks at decoding only or at all: as long as the quickest of its kind that was
+/// taken, a part of the first one, which compiles what all plans share, or as two comparisons of decode.
 pub(super) fn gate_seconds(task: Task<'_>, results: &ResultCache<'_>, only_decode: bool) -> f64 {
     let taken = |kind: bool| -> Vec<f64> {
         let is_one = |job: &Job| matches!(job, Job::Gate { only_decode, .. } if *only_decode == kind);

@@ -1,8 +1,8 @@
 //! The trials of a search: it alone runs jobs, reads their results, and knows what was confirmed.
 //!
-//! A stage asks for trials and gets results; what else it knows it was given by name. What holds for all of them is
-//! decided here: which plan is faster, whether a winner passes the gate at once, when a stage must end, and what is said
-//! and recorded of a trial that fails or comes too late.
+//! A stage asks for trials and gets results. The rules that all stages share are here: which plan is faster, whether a
+//! winner passes the gate at once, when a stage must end, and what is said and recorded of a trial that fails or comes
+//! too late.
 
 use super::changes::wins;
 use super::ending::{self, Ending};
@@ -103,7 +103,7 @@ impl<'a> Trials<'a> {
         &self.cache
     }
 
-    /// Runs jobs.
+    /// Runs jobs: those of the kernel tuner, and of whole plans those that no method here has a rule for.
     pub(super) fn jobs(&mut self) -> &mut ResultCache<'a> {
         &mut self.cache
     }

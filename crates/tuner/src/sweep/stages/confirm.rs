@@ -14,9 +14,9 @@ use wgoose_measure::derive::{Policy, derive};
 use wgoose_measure::paired::Effort;
 use wgoose_measure::scenario::Scenario;
 
-/// The assembled plan against the default; kernels that do not pay in the step are dropped, and then decoding has
-/// the structure that won with default kernels. What then fails the gate, or is slower than the default in
-/// anything, is no plan.
+/// The assembled plan against the default; kernels that do not pay in the step are dropped, and then decoding has the
+/// structure that won with default kernels. What then fails the gate, or is slower than the default in anything, is no
+/// plan.
 pub(in crate::sweep) fn confirm(trials: &mut Trials<'_>, found: Found) -> Result<Plan, SweepError> {
     let Found { structure, mut plan, alone: tuned, without_op } = found;
     let (default, objective) = (&trials.problem().default, &trials.options().objective);

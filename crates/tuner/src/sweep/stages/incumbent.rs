@@ -1,6 +1,6 @@
-//! The incumbent: the plan that the device runs the model with today. It stays unless another is faster in something
-//! and slower in nothing: tuning makes nothing worse, and two tunings of one machine come to the same bits where nothing
-//! faster was found meanwhile.
+//! The incumbent: the plan that the device runs the model with today. It stays unless another is faster in at least one
+//! scenario and slower in none: tuning makes nothing worse, and two tunings of one machine come to the same bits where
+//! nothing faster was found meanwhile.
 
 use crate::sweep::ends::share_of;
 use crate::sweep::task::Task;

@@ -178,8 +178,8 @@ fn alone(task: Task<'_>, plan: &Plan) -> Alone {
     alone
 }
 
-/// Sites by the share of the time that they have, the largest first. Scenarios weigh what the objective says,
-/// however long they are, and sites what they take of what is timed of them.
+/// Sites by the share of the time that they have, the largest first. Scenarios weigh what the objective says, however
+/// long they are, and sites what they take of what is timed of them.
 fn weighed(
     task: Task<'_>,
     costs: Vec<(f64, Scenario, InstanceGroup)>,

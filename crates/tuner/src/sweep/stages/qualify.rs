@@ -7,9 +7,9 @@ use wgoose_measure::paired::Effort;
 use wgoose_measure::result_cache::{TrialError, paired, pool};
 use wgoose_measure::scenario::Scenario;
 
-/// Whether a plan passes the gate and, in fresh processes, is slower than the default in nothing that they do. What
-/// a start takes is counted: one merged kernel more costs tens of milliseconds once, and gains as much with every
-/// hundred tokens.
+/// Whether a plan passes the gate and, in fresh processes, is slower than the default in nothing that they do. What a
+/// start takes is counted: one megakernel more costs tens of milliseconds once, and gains as much with every hundred
+/// tokens.
 pub(super) fn qualifies(
     trials: &mut Trials<'_>,
     plan: &Plan,

@@ -28,8 +28,8 @@ pub struct Worth {
     pub share: f64,
 }
 
-/// What a plan's kernels are worth in the passes of its scenarios, the most valuable first. A plan whose decode is
-/// a megakernel has only what runs beside that.
+/// What a plan's kernels are worth in the passes of its scenarios, the most valuable first. A plan whose decode is a
+/// megakernel has only what runs beside that.
 pub(in crate::sweep) fn worth(task: Task<'_>, results: &ResultCache<'_>, plan: &Plan) -> Vec<Worth> {
     let (problem, objective) = (task.problem, &task.options.objective);
     let prompts = objective.prompts().into_iter().map(|prompt| prompt.tokens.min(plan.prefill_chunk));
@@ -77,8 +77,7 @@ pub(in crate::sweep) fn worth(task: Task<'_>, results: &ResultCache<'_>, plan: &
     all
 }
 
-/// The kernel that a plan has chosen for a kind of instance, or the default of weights that it lays out in another
-/// way.
+/// The kernel that a plan has chosen for a kind of instance, or the default of weights that it lays out in another way.
 fn kernel_in(task: Task<'_>, plan: &Plan, group: &InstanceGroup, is_relaid: bool) -> Option<String> {
     if let Some(choice) = plan.choices.iter().find(|choice| choice.key == group.key) {
         return Some(choice.to_string());

@@ -1,9 +1,9 @@
 //! The search where whole steps are slow: a win is confirmed and kept at once, and what is tried next is what should
 //! gain the most in a second.
 //!
-//! A move's op instances are tuned alone for a while, then the plan is compared with the best in the move's scenario, by
-//! samples that stop as soon as it is faster or cannot be, then with the default. Scenarios that the move leaves alone
-//! need no samples. The expected gain of a move is a guess at first, and half of its last gain after that; its expected
+//! A move's op instances are tuned alone for a while, then the plan is compared with the best in the move's scenario,
+//! by samples that stop as soon as it is faster or cannot be, then with the default. Scenarios that the move leaves
+//! alone need no samples. The expected gain of a move is a guess at first, and half of its last gain after that; its expected
 //! time follows from the times seen on this device.
 
 use crate::kernel_tuning::KernelTuner;

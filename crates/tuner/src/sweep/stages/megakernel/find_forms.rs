@@ -56,9 +56,8 @@ pub(in crate::sweep) struct FoundForm {
     ns: f64,
 }
 
-/// Finds forms: what differs from a plan with a megakernel in a fusion or a layout, at each grid, then what combines those
-/// that are not far behind; and the best plan's own, at the first grid. Kernels that are not known yet are timed
-/// alone.
+/// Finds forms: those that differ from the fused plan in one fusion or layout, at each grid, then those that combine
+/// what is not far behind; and the best plan's own, at the first grid. Kernels that are not known yet are timed alone.
 pub(super) fn find_forms(
     trials: &mut Trials<'_>,
     tuner: &KernelTuner<'_>,
@@ -107,8 +106,8 @@ pub(super) fn find_forms(
     Ok(())
 }
 
-/// Whether a change of a plan slows a prompt. A few samples of one instance may well say so of what does not:
-/// several instances must.
+/// Whether a change of a plan slows a prompt. A few samples of one instance may well say so of what does not: several
+/// instances must.
 pub(in crate::sweep) fn slows_prompts(
     trials: &mut Trials<'_>,
     plan: &Plan,
@@ -133,8 +132,8 @@ pub(in crate::sweep) fn slows_prompts(
     Ok(false)
 }
 
-/// Times more phases of forms, a while of each kind at a time: those of which the fewest were timed for what they
-/// read. A form of which little is known seems slower than it is.
+/// Times more phases of forms, a while of each kind at a time: those of which the fewest were timed for what they read.
+/// A form of which little is known seems slower than it is.
 pub(in crate::sweep) fn deepen_phases(
     trials: &mut Trials<'_>,
     tuner: &KernelTuner<'_>,

@@ -33,8 +33,8 @@ const THREADS: [u32; 3] = [640, 512, 256];
 const ANNOUNCED: &str = "values that announce themselves";
 
 /// Fuses all that can be fused in decode, finds kernels that can be phases, and compares them with the plan, as one
-/// dispatch per op, then as megakernels. Compiling steps of many layers takes seconds; a software adapter,
-/// where they are asked for, tries the plan's fusions and the last width alone.
+/// dispatch per op, then as megakernels. Compiling steps of many layers takes seconds; a software adapter, where they
+/// are asked for, tries the plan's fusions and the last width alone.
 pub(in crate::sweep) fn megakernel(
     trials: &mut Trials<'_>,
     tuner: &KernelTuner<'_>,
@@ -106,8 +106,7 @@ pub(in crate::sweep) fn megakernel(
     announced(trials, plan)
 }
 
-/// Compares the best megakernel with the same in which values announce themselves, instead of waiting behind
-/// barriers.
+/// Compares the best megakernel with the same in which values announce themselves, instead of waiting behind barriers.
 fn announced(trials: &mut Trials<'_>, plan: &mut Plan) -> Result<(), SweepError> {
     if plan.persistent.is_none() || plan.hand_over == HandOver::Announced {
         return Ok(());

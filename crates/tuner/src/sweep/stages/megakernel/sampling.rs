@@ -61,9 +61,9 @@ pub(super) fn sample(
     compare_likeliest(trials, tuner, plan, forms, (&reference, &seen))
 }
 
-/// Compares with a plan what is likeliest to be the fastest: of all steps, of those that need no other layout,
-/// which prompts may not like, and of those of which samples were taken; and what was the fastest in these,
-/// whatever is believed of it. The first that is faster takes its place.
+/// Compares with a plan what is likeliest to be the fastest: of all steps, of those that need no other layout, which
+/// prompts may not like, and of those of which samples were taken; and what was the fastest in these, whatever is
+/// believed of it. The first that is faster takes its place.
 pub(in crate::sweep) fn compare_likeliest(
     trials: &mut Trials<'_>,
     tuner: &KernelTuner<'_>,
@@ -116,8 +116,8 @@ pub(in crate::sweep) fn compare_likeliest(
     Ok(())
 }
 
-/// Takes a few samples of steps beside those of another one. How many times as fast each is, as a logarithm; those
-/// for which there is no time are not among them, and one that does not run is infinitely slow.
+/// Takes a few samples of steps beside those of another one. How many times as fast each is, as a logarithm; those for
+/// which there is no time are not among them, and one that does not run is infinitely slow.
 fn see(
     trials: &mut Trials<'_>,
     forms: &mut Forms,

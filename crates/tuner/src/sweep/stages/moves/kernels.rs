@@ -20,8 +20,8 @@ const COSTLY: f64 = 0.9;
 /// Kernels of a kind of op instance without which timing its default one was in vain.
 const FEWEST_TRIED: f64 = 3.0;
 
-/// Tunes kernels of op instances for a while and puts those that won into a plan: the logarithm of how many times
-/// as fast the scenario is with them, by their times alone.
+/// Tunes kernels of op instances for a while and puts those that won into a plan: the logarithm of how many times as
+/// fast the scenario is with them, by their times alone.
 pub(super) fn tune(
     trials: &mut Trials<'_>,
     tuner: &KernelTuner<'_>,
@@ -75,8 +75,8 @@ pub(super) fn adopt_known(
     Ok(())
 }
 
-/// The kinds of op instance that are worth tuning and that there is time for, with the nanoseconds that all of a
-/// kind take by default, the costliest first; and what all op instances take, by the work of those that were timed.
+/// The kinds of op instance that are worth tuning and that there is time for, with the nanoseconds that all of a kind
+/// take by default, the costliest first; and what all op instances take, by the work of those that were timed.
 fn costs(
     trials: &mut Trials<'_>,
     tuner: &KernelTuner<'_>,
