@@ -140,7 +140,7 @@ fn layouts_that_slow_prefill_are_recognised() {
 
 #[test]
 fn the_plan_with_the_fastest_samples_is_compared_despite_the_posterior() {
-    let (problem, catalogue) = (problem(Mix::F16), Catalogue::embedded());
+    let (problem, catalogue) = (problem(Mix::F16), catalogue::embedded());
     let mut odd = None;
     let events = with_trials(&problem, SimulatedDevice::h200(1), 300, |trials| {
         let (tuner, mut forms) = (trials.task().tuner(), Forms::new());
@@ -165,7 +165,7 @@ fn the_plan_with_the_fastest_samples_is_compared_despite_the_posterior() {
 /// In a short time the comparison that finds out what won may leave no time for a process that confirms it.
 #[test]
 fn a_winner_of_a_short_search_is_confirmed_after_its_time() {
-    let (problem, catalogue) = (problem(Mix::F16), Catalogue::embedded());
+    let (problem, catalogue) = (problem(Mix::F16), catalogue::embedded());
     let usual = SimulatedDevice::h200(1);
     let device = SimulatedDevice { costs: Costs { start: 8.0, ..usual.costs }, ..usual };
     with_trials(&problem, device, 20, |trials| {
