@@ -1,7 +1,7 @@
 //! The first halves of the adapters, side by side: `[tanh(x_w w1^T), x_a a1^T, x_v v1^T, sigmoid(x_g g1^T)]`.
 
-use super::{Domain, OpKernels};
 use super::maths::{activation, dot, leave_out, sum_tolerance};
+use super::{Domain, OpKernels};
 use crate::{Args, Instance};
 use rayon::prelude::*;
 use wgoose_graph::Activation;

@@ -2,8 +2,8 @@
 //! columns of x: planes
 //! `decay(w0 + h w2^T)`, `sigmoid(a0 + h a2^T)`, `sigmoid(v0 + h v2^T)`, `h g2^T`.
 
-use super::{Domain, OpKernels};
 use super::maths::{activation, dot, leave_out, sum_tolerance};
+use super::{Domain, OpKernels};
 use crate::{Args, Instance};
 use rayon::prelude::*;
 use wgoose_graph::Activation;

@@ -1,7 +1,7 @@
 //! `y = f(x w^T)`, and `y = y + x w^T` in place.
 
-use super::{Domain, OpKernels};
 use super::maths::{activation, dot, leave_out, sum_tolerance};
+use super::{Domain, OpKernels};
 use crate::{Args, Instance};
 use rayon::prelude::*;
 use wgoose_graph::{Activation, Op};
@@ -40,10 +40,14 @@ fn reference(instance: &Instance, args: &mut Args<'_>, y: &mut [f32]) {
     let columns: Vec<Vec<f64>> = wanted.par_iter().map(|row| product(*row)).collect();
     y.par_chunks_mut(m).enumerate().for_each(|(t, y)| {
         let y = &mut y[first..][..w.rows()];
-        let made: Vec<f32> = wanted.iter().zip(&columns).map(|(row, column)| {
-            let sum = column[t];
-            (if add { f64::from(y[*row]) + sum } else { activation(kind, sum) }) as f32
-        }).collect();
+        let made: Vec<f32> = wanted
+            .iter()
+            .zip(&columns)
+            .map(|(row, column)| {
+                let sum = column[t];
+                (if add { f64::from(y[*row]) + sum } else { activation(kind, sum) }) as f32
+            })
+            .collect();
         leave_out(y, &wanted);
         wanted.iter().zip(made).for_each(|(row, made)| y[*row] = made);
     });

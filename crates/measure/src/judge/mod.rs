@@ -1,8 +1,6 @@
 //! What is said of a kernel, a plan or an arm to a program: one word of a closed set, and the exit code that it stands
 //! for.
 
-
-
 use crate::ledger::Cause;
 use crate::stats;
 use serde::{Deserialize, Serialize};

@@ -12,10 +12,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::plan::default_kernel;
 use wgoose_kernels::{Catalogue, Instance, Kernel, KernelError, Limits, Precision};
-use wgoose_runtime::kernel_bench::{
-    Bench, Case, Ceiling, Clock, ClockSource, Deviation, Expected, Numbers, Operands, bits, check, check_after, is_steady,
-};
 use wgoose_runtime::kernel_bench::sanitize::first_fault;
+use wgoose_runtime::kernel_bench::{
+    Bench, Case, Ceiling, Clock, ClockSource, Deviation, Expected, Numbers, Operands, bits, check, check_after,
+    is_steady,
+};
 use wgoose_runtime::{Device, RuntimeError};
 
 /// Nanoseconds that one sample should take at least.
@@ -252,7 +253,8 @@ impl KernelRunner {
     /// What the sanitizer finds in a variant that is not this program's own, in the kernel nearest to its default: those
     /// of this program are held by its tests.
     fn race(&mut self, op: &str, which: &Configured) -> Option<String> {
-        let variant = self.catalogue.variant(op, &which.variant).filter(|variant| self.catalogue.is_brought(variant))?;
+        let variant =
+            self.catalogue.variant(op, &which.variant).filter(|variant| self.catalogue.is_brought(variant))?;
         let found = || first_fault(op, variant).map(|fault| fault.to_string());
         self.sanitized.entry(format!("{op}/{}", which.variant)).or_insert_with(found).clone()
     }

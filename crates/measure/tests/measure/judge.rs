@@ -88,7 +88,7 @@ fn kernels_that_remember_are_wrong_in_a_search() {
         ),
         (
             "returns where y is done",
-            "    if i == 0u { partials[0] = f32(atomicLoad(&arrivals[0])); } let old = abs(y[at]); if old > 0.0 && old < 100.0 { return; }",
+            "    if i == 0u { partials[0] = f32(atomicLoad(&arrivals[0])); } let old = abs(y[token * params.m + params.first + row]); if old > 0.0 && old < 100.0 { return; }",
         ),
     ] {
         let found = cause(measured(&catalogue(folder.path(), before), None));

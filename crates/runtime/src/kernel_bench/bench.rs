@@ -421,7 +421,17 @@ impl Operands {
         let sets = self.sets.iter().map(|set| self.bind(set, scratch.as_ref(), pipeline, kernel)).collect();
         let (device, pipeline, results) = (Arc::clone(&self.device), pipeline.clone(), Arc::clone(&self.results));
         device.check("binding a case")?;
-        Ok(Bench { device, pipeline, sets, scratch, timed: AtomicU32::new(0), results, grid, label, precision: kernel.facts.precision })
+        Ok(Bench {
+            device,
+            pipeline,
+            sets,
+            scratch,
+            timed: AtomicU32::new(0),
+            results,
+            grid,
+            label,
+            precision: kernel.facts.precision,
+        })
     }
 
     fn pipeline(&self, kernel: &Kernel) -> Result<Pipeline, RuntimeError> {

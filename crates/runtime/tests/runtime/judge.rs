@@ -103,13 +103,21 @@ const ALL: [Fooling; 10] = [
         ..RIGHT
     },
     Fooling { name: "clamps_operands", product: "clamp(value, -4.0, 4.0) * w_value(row * params.k + c)", ..RIGHT },
-    Fooling { name: "is_wrong_for_some_rows", after: "if params.rows > 40u && params.rows < 60u { sum += 1.0; }", ..RIGHT },
+    Fooling {
+        name: "is_wrong_for_some_rows",
+        after: "if params.rows > 40u && params.rows < 60u { sum += 1.0; }",
+        ..RIGHT
+    },
     Fooling {
         name: "leaves_out_an_odd_tile",
         after: "if (params.k / 32u) % 2u == 1u && params.k > 64u { sum -= x[token * params.k + params.k - 1u] * w_value(row * params.k + params.k - 1u); }",
         ..RIGHT
     },
-    Fooling { name: "takes_nan_for_zero", product: "select(value, 0.0, (bitcast<u32>(value) & 0x7fffffffu) > 0x7f800000u) * w_value(row * params.k + c)", ..RIGHT },
+    Fooling {
+        name: "takes_nan_for_zero",
+        product: "select(value, 0.0, (bitcast<u32>(value) & 0x7fffffffu) > 0x7f800000u) * w_value(row * params.k + c)",
+        ..RIGHT
+    },
     Fooling { name: "writes_nan", after: "if row == 5u { sum = bitcast<f32>(0x7fc00000u | params.rows); }", ..RIGHT },
     Fooling {
         name: "looks_at_what_others_left",
@@ -123,7 +131,10 @@ fn catalogue(folder: &Path, fooling: &Fooling) -> Arc<Catalogue> {
     let file = folder.join("ops/matmul").join(fooling.name).with_extension("wgsl");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     let text = FRAME
-        .replace("DIRECTIVES\n", &format!("{}{}", fooling.directives, if fooling.directives.is_empty() { "" } else { "\n" }))
+        .replace(
+            "DIRECTIVES\n",
+            &format!("{}{}", fooling.directives, if fooling.directives.is_empty() { "" } else { "\n" }),
+        )
         .replace("DECLARATIONS", fooling.declarations)
         .replace("BEFORE", fooling.before)
         .replace("PRODUCT", fooling.product)

@@ -127,9 +127,7 @@ impl Candidates<'_, '_, '_> {
         let result =
             match (self.broken_variant(variant.path()), best.or(begin.first().copied()).or(own.first().copied())) {
                 (Some(error), _) => Err(Reason { cause: Cause::Compile, text: error.to_string() }),
-                (None, None) => {
-                    Err(Reason { cause: Cause::Constraint, text: "it has no configurations".to_owned() })
-                }
+                (None, None) => Err(Reason { cause: Cause::Constraint, text: "it has no configurations".to_owned() }),
                 (None, Some(i)) => match self.outcome(i)? {
                     Outcome::Failed(reason) => Err(reason),
                     outcome => Summary::of(outcome.samples_ns())

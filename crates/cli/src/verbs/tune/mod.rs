@@ -187,7 +187,7 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
     }
     let place = destination.save(&class, &plan)?;
     if args.json {
-        return judged::judged(&plan, &place.to_string(), ledger);
+        return judged::judged(&plan, &place, ledger);
     }
     let (choices, chunk) = (plan.choices.len(), plan.prefill_chunk);
     let (catalogue, best_seen) = (&options.catalogue, best_seen.as_ref());

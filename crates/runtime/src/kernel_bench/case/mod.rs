@@ -4,8 +4,8 @@ mod matrix;
 mod numbers;
 mod segments;
 
-pub use numbers::Numbers;
 pub(crate) use numbers::Draws;
+pub use numbers::Numbers;
 
 use crate::packed;
 use std::borrow::Cow;

@@ -32,7 +32,9 @@ impl Numbers {
     #[must_use]
     pub fn for_precision(self, precision: Precision) -> Numbers {
         match (self, precision) {
-            (Numbers::Extreme | Numbers::NotFinite, Precision::Q15 | Precision::F16 | Precision::Q8) => Numbers::Trained,
+            (Numbers::Extreme | Numbers::NotFinite, Precision::Q15 | Precision::F16 | Precision::Q8) => {
+                Numbers::Trained
+            }
             _ => self,
         }
     }

@@ -113,13 +113,14 @@ const LARGEST_TILE: u32 = 256;
 /// Sizes at the edges of a variant's tiles: one less, the same, one more, two tiles and a rest. What its tunables say may
 /// be the side of a tile is taken for one.
 fn edges(variant: &Variant) -> Vec<u32> {
-    let edges: BTreeSet<u32> = tiles(variant).into_iter().chain(USUAL_TILES).flat_map(|t| [t - 1, t, t + 1, 2 * t + 1]).collect();
+    let edges: BTreeSet<u32> =
+        tiles(variant).into_iter().chain(USUAL_TILES).flat_map(|t| [t - 1, t, t + 1, 2 * t + 1]).collect();
     edges.into_iter().collect()
 }
 
 /// What the tunables of a variant say may be the side of a tile.
 fn tiles(variant: &Variant) -> BTreeSet<u32> {
-    let said = variant.tunables().into_iter().filter(|(name, _)| !name.starts_with("WG")).flat_map(|(_, all)| all);
+    let said = variant.tunables().filter(|(name, _)| !name.starts_with("WG")).flat_map(|(_, all)| all);
     let sizes = said.filter_map(|choice| choice.trim_end_matches('u').parse().ok());
     sizes.filter(|size| (2..=LARGEST_TILE).contains(size)).collect()
 }
@@ -154,7 +155,15 @@ pub(in super::super) fn where_all_suits(op: &str) -> Vec<Placed> {
         for (tokens, segments, outputs) in [(1, 1, 1), (17, 2, 2)] {
             let batch = BatchShape { tokens, segments, outputs };
             let of = |(i, instance)| {
-                let draw = Draw { model: SUITS_ALL, batch, format, instance: i, config: 0, numbers: Numbers::ALL[i % 4], seed: i as u64 };
+                let draw = Draw {
+                    model: SUITS_ALL,
+                    batch,
+                    format,
+                    instance: i,
+                    config: 0,
+                    numbers: Numbers::ALL[i % 4],
+                    seed: i as u64,
+                };
                 Placed { draw, instance }
             };
             all.extend(instances(&SUITS_ALL, &batch, format, op).into_iter().enumerate().map(of));
@@ -231,23 +240,21 @@ fn models(edges: Vec<u32>) -> impl Strategy<Value = ModelShape> {
     // Even and odd numbers of the tiles along K.
     let ffn = prop_oneof![3 => 1u32..6, 1 => 6u32..24];
     let vocab = prop_oneof![1 => 1u32..300, 1 => prop::sample::select(edges)];
-    (head_size, 1u32..5, ffn, vocab, ranks).prop_map(
-        |(head_size, heads, ffn, vocab, [decay, iclr, value, gate])| {
-            let width = (64 * heads).next_multiple_of(head_size);
-            let ranks = LoraRanks { decay, iclr, value, gate };
-            ModelShape {
-                layers: 2,
-                width,
-                ffn: 32 * ffn,
-                head_size,
-                vocab,
-                ranks,
-                deep_embed: None,
-                embedding_norm: true,
-                output_head: true,
-            }
-        },
-    )
+    (head_size, 1u32..5, ffn, vocab, ranks).prop_map(|(head_size, heads, ffn, vocab, [decay, iclr, value, gate])| {
+        let width = (64 * heads).next_multiple_of(head_size);
+        let ranks = LoraRanks { decay, iclr, value, gate };
+        ModelShape {
+            layers: 2,
+            width,
+            ffn: 32 * ffn,
+            head_size,
+            vocab,
+            ranks,
+            deep_embed: None,
+            embedding_norm: true,
+            output_head: true,
+        }
+    })
 }
 
 /// K-quants need rows of 256.

@@ -62,7 +62,8 @@ pub fn test_rows(device: &Arc<Device>, op: &str, variant: &Variant) -> Result<Te
 /// The plainest format that a variant takes for many rows or for one.
 fn format_of(device: &Device, op: &str, variant: &Variant) -> Result<Option<Format>, RuntimeError> {
     for format in Format::all() {
-        let places: Vec<Placed> = [1, 2 * largest_tile(variant)].into_iter().flat_map(|n| where_small(op, format, n)).collect();
+        let places: Vec<Placed> =
+            [1, 2 * largest_tile(variant)].into_iter().flat_map(|n| where_small(op, format, n)).collect();
         for placed in places {
             match made(device, op, variant, &placed, &variant.configs()) {
                 Ok(_) => return Ok(Some(format)),

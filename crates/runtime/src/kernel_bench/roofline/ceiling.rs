@@ -8,7 +8,7 @@ use crate::{Device, RuntimeError};
 use std::fmt;
 use std::sync::Arc;
 use wgoose_graph::{Op, OperandKind};
-use wgoose_kernels::{InstanceInput, Instance, ops};
+use wgoose_kernels::{Instance, InstanceInput, ops};
 
 /// A rate may be so much higher than it was measured.
 const MARGIN: f64 = 1.25;
@@ -111,7 +111,8 @@ mod tests {
         let refused = ceiling.refuses(&head, 1, 15_500.0).unwrap();
         assert!(refused.least_ns > 50_000.0, "{refused}");
         assert_eq!(ceiling.refuses(&head, 1, 130_000.0), None);
-        let small = graph.op_ids().map(of).filter(|i| i.op.name() == "matmul").min_by_key(Instance::held_bytes).unwrap();
+        let small =
+            graph.op_ids().map(of).filter(|i| i.op.name() == "matmul").min_by_key(Instance::held_bytes).unwrap();
         assert_eq!(ceiling.refuses(&small, 1, 1_000.0), None);
         let many = small.with_rows(512).unwrap_or(small);
         assert!(ceiling.refuses(&many, 1, 10.0).is_some(), "arithmetic takes its time");

@@ -1,8 +1,8 @@
 //! Which kernels of a variant run: for one token and for several the smallest instance, of its default configuration or
 //! of configurations until each choice of each tunable was there, plain and with what can be packed.
 
-use crate::kernel_bench::{Case, Numbers};
 use crate::kernel_bench::property::{packable, where_all_suits};
+use crate::kernel_bench::{Case, Numbers};
 use std::collections::{BTreeSet, HashSet};
 use wgoose_graph::Format;
 use wgoose_kernels::{Config, Feature, Instance, Kernel, KernelError, Limits, Packed, TextError, Variant};

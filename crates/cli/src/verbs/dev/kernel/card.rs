@@ -179,12 +179,19 @@ fn text(card: &Card) -> Result<(), Failure> {
     outln!("What defines the op:\n\n{}", card.definition.trim_end());
     for i in &card.instances {
         let [planes, rows, cols] = i.y;
-        let occurrence = if i.count == 0 { "fused into another op by default".to_owned() } else { format!("{} of them", i.count) };
+        let occurrence =
+            if i.count == 0 { "fused into another op by default".to_owned() } else { format!("{} of them", i.count) };
         outln!("\n{} in a pass of {} tokens: {occurrence}", i.instance, i.tokens);
         for o in &i.operands {
             let [planes, rows, cols] = o.shape;
             let format = o.format.unwrap_or("f32");
-            outln!("  {:<10} {:<22} {planes} x {rows} x {cols} {format}, about {} to {}", o.name, o.kind, o.range[0], o.range[1]);
+            outln!(
+                "  {:<10} {:<22} {planes} x {rows} x {cols} {format}, about {} to {}",
+                o.name,
+                o.kind,
+                o.range[0],
+                o.range[1]
+            );
         }
         outln!("  {:<10} {:<22} {planes} x {rows} x {cols}", "y", "result");
         outln!("  tolerance {:.1e}: {}", i.tolerance, i.tolerance_reason);
@@ -194,7 +201,8 @@ fn text(card: &Card) -> Result<(), Failure> {
         };
         outln!("  {:.2} MB, {:.2} million operations; {roofline}", i.bytes as f64 / 1e6, i.operations as f64 / 1e6);
         if let Some(BestKernel { kernel, us, gb_per_s, share_of_roofline }) = &i.best {
-            let share = share_of_roofline.map_or(String::new(), |share| format!(", {:.0} % of the roofline", 100.0 * share));
+            let share =
+                share_of_roofline.map_or(String::new(), |share| format!(", {:.0} % of the roofline", 100.0 * share));
             outln!("  best known: {us:.1} us, {gb_per_s:.0} GB/s{share}: {kernel}");
         }
     }

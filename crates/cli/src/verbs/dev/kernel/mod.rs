@@ -36,7 +36,8 @@ fn once(args: &Args, kernels: &KernelOptions) -> Result<(), Failure> {
     let catalogue = match kernels.catalogue() {
         Err(error) if args.json => {
             let Some(text) = judged::broken_file(&error) else { return Err(error.into()) };
-            judge.say(&judge.plain(text.path.trim_start_matches("ops/"), Verdict::Refused, text.why.clone()).at(text))?;
+            judge
+                .say(&judge.plain(text.path.trim_start_matches("ops/"), Verdict::Refused, text.why.clone()).at(text))?;
             return Err(Judged { verdict: Verdict::Refused, why: error.to_string() }.into());
         }
         read => read?,

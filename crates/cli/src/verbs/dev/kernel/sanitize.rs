@@ -4,7 +4,9 @@ use super::args::{Args, Target};
 use crate::failure::Failure;
 use std::time::Instant;
 use wgoose_kernels::Variant;
-use wgoose_runtime::kernel_bench::sanitize::{Coverage, KernelFinding, SanitizeOptions, cases, sanitize, widest_limits};
+use wgoose_runtime::kernel_bench::sanitize::{
+    Coverage, KernelFinding, SanitizeOptions, cases, sanitize, widest_limits,
+};
 
 /// The file and the line of the first access.
 pub(super) fn place(found: &KernelFinding) -> (Option<String>, Option<usize>) {

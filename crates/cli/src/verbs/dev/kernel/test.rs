@@ -12,10 +12,10 @@ use wgoose_kernels::{Catalogue, Variant};
 use wgoose_measure::judge::Verdict;
 use wgoose_runtime::Device;
 use wgoose_runtime::RuntimeError;
-use wgoose_runtime::kernel_bench::sanitize::first_fault;
 use wgoose_runtime::kernel_bench::property::{
     Amount, DrawnCase, Tested, run_case, test_choices, test_rows, test_variant,
 };
+use wgoose_runtime::kernel_bench::sanitize::first_fault;
 
 /// Tests variants, each to its first failure, which is saved; says whether all may be timed. Those that are named, or
 /// that are of a folder, run under the sanitizer first.
@@ -104,13 +104,7 @@ pub(super) fn all(
 }
 
 /// Tests a variant at every number of rows, at every choice of its tunables and at random cases, to the first failure.
-fn tested(
-    args: &Args,
-    device: &Arc<Device>,
-    op: &str,
-    variant: &Variant,
-    seed: u64,
-) -> Result<Tested, RuntimeError> {
+fn tested(args: &Args, device: &Arc<Device>, op: &str, variant: &Variant, seed: u64) -> Result<Tested, RuntimeError> {
     let mut tested = test_rows(device, op, variant)?;
     if tested.failure.is_none() {
         tested = together(tested, test_choices(device, op, variant, true)?);
