@@ -248,6 +248,13 @@ pub enum Note {
     Drift(f64),
     /// Why kernels are timed by wall clock.
     WallClock(String),
+    /// A kernel is right alone, and wrong in the whole model: it is left out.
+    Guilty {
+        /// `op/variant`.
+        kernel: String,
+        /// What the gate found.
+        detail: String,
+    },
     /// Kernels that round too much for the model are dropped.
     Dropped {
         /// The arithmetic.
@@ -392,6 +399,7 @@ impl fmt::Display for Note {
                 100.0 * share
             ),
             Note::WallClock(doubt) => write!(f, "kernels are timed by wall clock: {doubt}"),
+            Note::Guilty { kernel, detail } => write!(f, "{kernel} is wrong in the whole model and is left out: {detail}"),
             Note::Dropped { precision, detail } => write!(f, "kernels with {precision} are dropped: {detail}"),
         }
     }

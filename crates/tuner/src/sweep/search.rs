@@ -56,6 +56,7 @@ pub fn search<'a>(
     incumbent::compare(trials)?;
     let mut found = options.strategy.find(trials, &task.tuner().with_seeds(&planted))?;
     stages::report_refused(trials, planted.refused())?;
+    stages::drop_guilty(trials, &mut found.plan)?;
     stages::drop_imprecise(trials, &mut found.plan)?;
     let confirmed = stages::confirm(trials, found)?;
     let unjudged = options.in_use.clone().filter(|_| trials.is_unjudged());

@@ -7,6 +7,7 @@
 //! | `incumbent` | Is the plan in use still better than the default? |
 //! | `structure` | Which layouts, fusions and chunk, with default kernels? |
 //! | `gates` | Is the default plan right, and the incumbent? |
+//! | `blame` | Which kernels are to blame where all that won fail the gate together? |
 //! | `megakernel` | Which megakernel, of which phases? |
 //! | `kernels`, `control` | Which kernel for each kind of op instance? |
 //! | `layouts` | Are open layouts faster with kernels for them? |
@@ -15,6 +16,7 @@
 //! | `confirm`, `qualify` | Is what won, together, faster than the default in fresh processes? |
 //! | `worth`, `untried` | What is each choice worth, and what was never tried? |
 
+mod blame;
 mod broken;
 mod confirm;
 mod control;
@@ -33,6 +35,7 @@ mod tests;
 mod untried;
 mod worth;
 
+pub(super) use blame::drop_guilty;
 pub(super) use broken::report_broken;
 pub(super) use confirm::confirm;
 pub(super) use drawing::DrawnPlans;
