@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wgoose_kernels::plan::default_kernel;
 use wgoose_kernels::{Catalogue, Instance, Kernel, KernelError, Limits, Precision};
+use wgoose_plans::catalogue;
 use wgoose_runtime::kernel_bench::sanitize::first_fault;
 use wgoose_runtime::kernel_bench::{
     Bench, Case, Ceiling, Clock, ClockSource, Deviation, Expected, Numbers, Operands, bits, check, check_after,
@@ -74,7 +75,7 @@ impl Place {
             };
             if expected.is_partial() {
                 let (_, _, kernel) =
-                    default_kernel(instance, Precision::F32, bench.device.limits(), &Catalogue::embedded())?;
+                    default_kernel(instance, Precision::F32, bench.device.limits(), &catalogue::embedded())?;
                 expected.complete(&operands.bench(&kernel)?, &case)?;
             }
             self.setups.push(Setup { instance: instance.clone(), numbers, case, expected, operands, copies });

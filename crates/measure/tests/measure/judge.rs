@@ -46,7 +46,7 @@ fn catalogue(folder: &Path, before: &str) -> Arc<Catalogue> {
     let file = folder.join("ops/matmul/fooling.wgsl");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(file, own).unwrap();
-    Catalogue::with_folder(folder).unwrap()
+    wgoose_plans::catalogue::with_folder(folder).unwrap()
 }
 
 /// What comes of timing it.

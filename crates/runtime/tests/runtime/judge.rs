@@ -140,7 +140,7 @@ fn catalogue(folder: &Path, fooling: &Fooling) -> Arc<Catalogue> {
         .replace("PRODUCT", fooling.product)
         .replace("AFTER", fooling.after);
     std::fs::write(&file, text).unwrap();
-    Catalogue::with_folder(folder).unwrap()
+    wgoose_plans::catalogue::with_folder(folder).unwrap()
 }
 
 /// What is wrong with a kernel, as `wgoose dev kernel` finds it.
