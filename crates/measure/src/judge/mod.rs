@@ -1,5 +1,4 @@
-//! What is said of a kernel, a plan or an arm to a program: one word of a closed set, and the exit code that it stands
-//! for.
+//! Verdicts for programs, about a kernel, a plan or an arm: one word of a closed set, with an exit code.
 
 use crate::ledger::Cause;
 use crate::stats;

@@ -1,5 +1,4 @@
-//! The prompts read in pieces: how a text is cut changes nothing, and each number of rows is a pass of its own, for which a
-//! plan may have other kernels.
+//! The prompts read in pieces: cuts change no answer, and a plan may have other kernels for each number of rows.
 
 use super::{CONTINUATION, PROMPTS, Quality, QualityError, Reference};
 use wgoose_kernels::PrecisionClass;

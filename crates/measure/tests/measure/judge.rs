@@ -1,4 +1,4 @@
-//! What a search does with kernels that fool a clock: each is refused before it is a winner, with the right cause.
+//! Kernels that fool a clock: a search refuses each before it wins, with the right cause.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What stops a sweep.
+//! Errors that stop a sweep.
 
 use crate::kernel_tuning::KernelTuningError;
 use wgoose_kernels::PlanError;

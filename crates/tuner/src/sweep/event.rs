@@ -399,7 +399,9 @@ impl fmt::Display for Note {
                 100.0 * share
             ),
             Note::WallClock(doubt) => write!(f, "kernels are timed by wall clock: {doubt}"),
-            Note::Guilty { kernel, detail } => write!(f, "{kernel} is wrong in the whole model and is left out: {detail}"),
+            Note::Guilty { kernel, detail } => {
+                write!(f, "{kernel} is wrong in the whole model and is left out: {detail}")
+            }
             Note::Dropped { precision, detail } => write!(f, "kernels with {precision} are dropped: {detail}"),
         }
     }

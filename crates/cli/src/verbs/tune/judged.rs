@@ -1,4 +1,4 @@
-//! What a search found, for programs: an object a line.
+//! The findings of a search for programs: an object a line.
 
 use crate::failure::{Failure, Judged};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What numbers a case has: even ones, and those with which a kernel that is right for even ones goes wrong.
+//! The numbers of a case: even ones, and those with which a kernel that is right for even ones goes wrong.
 
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};

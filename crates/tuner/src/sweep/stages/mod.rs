@@ -1,5 +1,5 @@
 //! The stages of a search. Each is a function: it is given by name what it needs, asks the trials for results, and
-//! returns what it found. What a stage remembers is a struct in its own file.
+//! returns what it found. The memory of a stage is a struct in the stage's file.
 //!
 //! | stage | question |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! What somebody needs to write the next kernel of an op: its definition, operands, sizes, tolerance, what the device
-//! could do at best and what the best kernel does.
+//! The card of an op, for whoever writes its next kernel: definition, operands, sizes, tolerance, the time at the device's
+//! roofline and that of the best kernel.
 
 use super::args::{Args, Target};
 use super::sites::sites;

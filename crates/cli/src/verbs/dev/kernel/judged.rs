@@ -1,4 +1,4 @@
-//! What was found of a kernel, line by line: for people, or an object a line for programs.
+//! Judgements of a kernel, line by line: for people, or an object a line for programs.
 
 use crate::failure::{Failure, Judged};
 use serde::Serialize;

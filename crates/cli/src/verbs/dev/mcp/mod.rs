@@ -12,7 +12,7 @@ use tools::Tools;
 
 /// Serve the kernel tools to a program over stdio (Model Context Protocol): list, card, check, time, compare.
 ///
-/// Each call runs in a process of its own, which is killed when its time is over. Kernels that are given as text are
+/// Each call is a process, which is killed when its time is over. Kernels that are given as text are
 /// written below --folder, and nothing is written anywhere else.
 #[derive(clap::Args)]
 #[command(after_help = "Example of a client's configuration:
