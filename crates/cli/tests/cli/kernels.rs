@@ -129,8 +129,8 @@ fn a_wrong_kernel_is_shrunk_saved_and_run_again() {
     let folder = folder.path();
     let output = wgoose(folder, words("dev kernel embed/pairs --kernels mine --tokens 0"));
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(stderr(&output).contains("wgoose: wrong: embed/pairs"), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(21), "{told}");
+    assert!(stderr(&output).contains("wgoose: WRONG: embed/pairs"), "{}", stderr(&output));
     assert!(told.contains("WRONG: embed/pairs WG=") && told.contains("smallest case: "), "{told}");
 
     let again = "dev kernel --case embed-pairs.case.json --kernels mine";

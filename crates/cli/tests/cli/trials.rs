@@ -41,7 +41,7 @@ const PLANTED: [(&str, &str, Option<Cause>); 10] = [
     (
         "past_the_end",
         "    y[i] = a[i] * b[i];\n    if i == 0u {\n        y[params.rows * params.m + 3u] = 1.0;\n    }\n",
-        Some(Cause::WrongResult),
+        Some(Cause::Race),
     ),
     // One dispatch in a hundred loses: they are counted in what workgroups hand to one another, so that a hundred runs
     // in a row show it on every machine.
@@ -54,7 +54,7 @@ const PLANTED: [(&str, &str, Option<Cause>); 10] = [
             y[0] += 1.0;
         }
     }\n",
-        Some(Cause::WrongResult),
+        Some(Cause::Race),
     ),
     (
         "one_nan",
@@ -75,7 +75,7 @@ const PLANTED: [(&str, &str, Option<Cause>); 10] = [
     (
         "of_the_cache",
         "    if (bitcast<u32>(y[i]) & 0x7f800000u) == 0x7f800000u {\n        y[i] = a[i] * b[i] * spin(50u);\n    }\n",
-        Some(Cause::WrongResult),
+        Some(Cause::Race),
     ),
 ];
 

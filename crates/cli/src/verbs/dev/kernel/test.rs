@@ -48,6 +48,9 @@ pub(super) fn all(
             Ok(tested) => tested,
             Err(error) => {
                 let Some((verdict, text)) = blamed(&error) else { return Err(error.into()) };
+                if text.is_some() && !judge.is_json() {
+                    return Err(error.into());
+                }
                 if !judge.is_json() {
                     outln!("  {verdict}: {error}");
                 }
