@@ -253,8 +253,7 @@ fn planted_kernels_are_caught_kept_and_not_tried_again() {
 
     // They fail again without the folder of kernels, and nothing else does.
     std::fs::remove_dir_all(world.path("kernels")).unwrap();
-    for (name, said) in [("one_percent_off", "wrong result: error"), ("aborting", "crash: "), ("race", "race: ")]
-    {
+    for (name, said) in [("one_percent_off", "wrong result: error"), ("aborting", "crash: "), ("race", "race: ")] {
         let bundle = bundles[name].to_str().unwrap();
         let output = wgoose(world.folder.path(), ["dev", "trial", "--replay", bundle]);
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
