@@ -101,6 +101,12 @@ impl Case {
         case
     }
 
+    /// Whether what is no number may reach more than it reaches in the reference: a chunk of the recurrence multiplies
+    /// later tokens by 0, and everything behind them is lost anyway.
+    pub(crate) fn may_spread(&self) -> bool {
+        self.numbers == Numbers::NotFinite && self.instance.op.updates_wkv()
+    }
+
     /// Makes one value of an activation NaN or infinite.
     fn spoil(&mut self, rng: &mut Draws) {
         let domain = ops::kernels(&self.instance.op).domain;
