@@ -66,8 +66,8 @@ def test_the_same_by_tools(program: Path, tmp_path: Path, path: Path) -> None:
         tools = await client.list_tools()
         assert {tool.name for tool in tools.tools} == {"list", "card", "check", "time", "compare"}
 
-        async def text(name: str, **arguments: object) -> str:
-            result = await client.call_tool(name, arguments)
+        async def text(tool: str, **arguments: object) -> str:
+            result = await client.call_tool(tool, arguments)
             assert not result.is_error, result
             return "".join(part.text for part in result.content)
 
@@ -85,9 +85,9 @@ def test_the_same_by_tools(program: Path, tmp_path: Path, path: Path) -> None:
         assert broken["verdict"] == "REFUSED"
         right = await text("check", op="mul", name="mine", text=TEXT)
         assert last(right)["verdict"] == "UNSURE"
-        endless = TEXT.replace("    y[i] =", "    loop { if params.rows == 0u { break; } }\n    y[i] =")
-        judged = last(await text("check", op="mul", name="mine", text=endless, seconds=5))
-        assert judged["verdict"] in ("TIMEOUT", "RACE", "REFUSED", "CRASHED")
+        # Each instance has a minute of its own.
+        slow = await text("time", op="matmul", name="naive", model=str(path), tokens=[8], budget=60, seconds=3)
+        assert last(slow)["verdict"] == "TIMEOUT", slow
         # In this model two lines of a text beside the built-in kernel's: the same, or nearly.
         judged = last(await text("time", op="mul", name="mine", text=TEXT, model=str(path), tokens=[8], budget=1))
         assert judged["verdict"] in ("SAME", "UNSURE", "FASTER", "SLOWER")
