@@ -237,10 +237,7 @@ impl Bench {
         Ok(counters.into_iter().enumerate().find(|(_, n)| *n != 0))
     }
 
-    /// Puts numbers into `partials` that no kernel may read before it has written them.
-    ///
-    /// # Errors
-    /// The device fails.
+    /// Fills `partials` with NaN: no kernel may read them before it has written them.
     pub(crate) fn spoil_partials(&self) {
         if let Some(Scratch { partials, .. }) = &self.scratch {
             let words = vec![f32::NAN; (partials.size() / 4) as usize];
