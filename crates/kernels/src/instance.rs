@@ -56,8 +56,8 @@ pub struct Instance {
     pub packed: Packed,
 }
 
-/// What of an op is stored as packed f16, two to a word. Values are stored as their sixteenths: what kernels of the matrix units
-/// make of x anyway (`kernels-wgsl/lib/coop/halves/one.wgsl`). All else is f32.
+/// What of an op is stored as packed f16, two to a word. Values are stored as their sixteenths: what kernels of the
+/// matrix units make of x anyway (`kernels-wgsl/lib/coop/halves/one.wgsl`). All else is f32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Packed {
@@ -220,8 +220,8 @@ impl Instance {
         ["add", "x_packed", "y_packed"].contains(&name) || SIZES.iter().any(|(size, _)| *size == name)
     }
 
-    /// What a kernel file knows by this name in `// op:` and `// grid:`, and a speed heuristic; `None` if no op has such
-    /// a size.
+    /// What a kernel file knows by this name in `// op:` and `// grid:`, and a speed heuristic; `None` if no op has
+    /// such a size.
     pub(crate) fn fact(&self, name: &str) -> Option<Fact> {
         let activation = match self.op {
             Op::Matmul { activation } | Op::NormMatmul { activation, .. } => activation,

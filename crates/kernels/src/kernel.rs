@@ -119,7 +119,8 @@ impl Kernel {
         Ok(Kernel { is_trusted: outline.files.iter().all(|file| library.is_embedded(file)), ..kernel })
     }
 
-    /// Refuses what a device with these limits cannot run. Nothing is known of where its text comes from: it is not trusted.
+    /// Refuses what a device with these limits cannot run. Nothing is known of where its text comes from: it is not
+    /// trusted.
     pub(crate) fn assemble(
         label: String,
         text: Text,

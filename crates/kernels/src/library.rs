@@ -165,8 +165,8 @@ impl Library {
         outline
     }
 
-    /// The facts of a text that was made of an outline. They are kept: naga takes milliseconds for a text, and each executor makes all
-    /// of its kernels.
+    /// The facts of a text that was made of an outline. They are kept: naga takes milliseconds for a text, and each
+    /// executor makes all of its kernels.
     ///
     /// # Errors
     /// What is wrong with the text.

@@ -31,11 +31,11 @@ use wgoose_tuner::sweep::{Part, STRATEGIES, SweepOptions, Swept, UnknownPart, sw
 /// measurements are kept, by default beside the plan; an interrupted run goes on where it was. exhaustive: try every
 /// legal configuration. only: what to decide, of layouts, fusions, state, chunk and kernels; None for all. chunks:
 /// prefill chunks to compare. sequences: tune also for batched decode of so many. allow_int8: try also kernels that
-/// round to int8, with a quality gate of their own. fresh: search as if no plan were in use; otherwise the one that `Model.load`
-/// finds stays unless another is better. seeds: a file of configurations that enter the race, as `wgoose tune --seeds`
-/// takes it. in_process: run trials in this process, which a kernel that hangs or crashes takes with it; by default
-/// they run in another interpreter, which is killed then. listen: called with a line of text for whatever happens; what
-/// it raises, and KeyboardInterrupt, ends the sweep.
+/// round to int8, with a quality gate of their own. fresh: search as if no plan were in use; otherwise the one that
+/// `Model.load` finds stays unless another is better. seeds: a file of configurations that enter the race, as `wgoose
+/// tune --seeds` takes it. in_process: run trials in this process, which a kernel that hangs or crashes takes with it;
+/// by default they run in another interpreter, which is killed then. listen: called with a line of text for whatever
+/// happens; what it raises, and KeyboardInterrupt, ends the sweep.
 ///
 /// Raises LoadError, DeviceError, Error.
 #[pyfunction]

@@ -12,8 +12,8 @@
 //!
 //! A rule is indented: an expression as kernel files write them, and its reason. An expression of several lines ends
 //! with the line that has the reason. Where it is false, a configuration is *pruned*: nothing tries it unless it is
-//! asked for by name or by an exhaustive sweep. Rules are about the kernel files above them, and about every kernel that
-//! such a file is part of. A rule without a value, as where it divides by 0, prunes nothing.
+//! asked for by name or by an exhaustive sweep. Rules are about the kernel files above them, and about every kernel
+//! that such a file is part of. A rule without a value, as where it divides by 0, prunes nothing.
 //!
 //! The first line names the devices of a file. `all` is for any device. A list of vendors makes a *family*: its rules
 //! are for the devices of these vendors only. `others` adds the devices whose vendor no file names.

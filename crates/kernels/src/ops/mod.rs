@@ -1,5 +1,5 @@
-//! The ops: one file each, with its maths, its CPU reference (the definition of the op), its tolerance and its cost. Their
-//! kernels are files of `kernels-wgsl/ops/` ([`crate::Catalogue`]).
+//! The ops: one file each, with its maths, its CPU reference (the definition of the op), its tolerance and its cost.
+//! Their kernels are files of `kernels-wgsl/ops/` ([`crate::Catalogue`]).
 //!
 //! References accumulate in f64 and store f32.
 

@@ -1,5 +1,5 @@
-//! Layer norm, token shift, lerp and product in one: a plane of products `f(x w^T)`, and one whose first columns are the
-//! normed row.
+//! Layer norm, token shift, lerp and product in one: a plane of products `f(x w^T)`, and one whose first columns are
+//! the normed row.
 
 use super::maths::{normed_domain, normed_tolerance};
 use super::{OpKernels, matmul, norm_shift};

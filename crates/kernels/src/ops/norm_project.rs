@@ -1,4 +1,5 @@
-//! Layer norm, token shift, six lerps and the products of `project` in one: the planes of `project`, and the normed row.
+//! Layer norm, token shift, six lerps and the products of `project` in one: the planes of `project`, and the normed
+//! row.
 
 use super::maths::{normed_domain, normed_tolerance};
 use super::{OpKernels, norm_shift, project};

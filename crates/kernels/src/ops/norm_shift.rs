@@ -21,7 +21,8 @@ fn reference(instance: &Instance, args: &mut Args<'_>, y: &mut [f32]) {
     shift_store::store(instance, args, &normed, instance.k as usize);
 }
 
-/// Fills the planes of y with the columns of the normed rows, mixed with those of the rows before; returns the normed rows.
+/// Fills the planes of y with the columns of the normed rows, mixed with those of the rows before; returns the normed
+/// rows.
 pub(super) fn mixed(instance: &Instance, args: &Args<'_>, state: &[f32], y: &mut [f32]) -> Vec<f32> {
     let (x, scale, bias, mix) = (args.floats("x"), args.floats("scale"), args.floats("bias"), args.floats("mix"));
     let k = instance.k as usize;

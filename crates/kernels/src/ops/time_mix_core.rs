@@ -1,5 +1,6 @@
 //! All that a time mix does between its projections and its output matrix: value residual, removal key, key update,
-//! recurrence, group norm, bonus, gate. Its definition is that of `wkv_heads` and of `head_output`, one after the other.
+//! recurrence, group norm, bonus, gate. Its definition is that of `wkv_heads` and of `head_output`, one after the
+//! other.
 
 use super::maths::NORM;
 use super::{Domain, OpKernels, head_output, wkv, wkv_heads};

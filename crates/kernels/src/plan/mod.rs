@@ -481,8 +481,8 @@ impl Plan {
     ) -> Result<(&'c Variant, Config, Kernel), PlanError> {
         for (choice, is_own_bucket) in self.choices_for(instance, catalogue) {
             let (variant, config) = choice.resolve(catalogue)?;
-            // Speed heuristics are about the bucket that was measured; a smaller one is for the default where they prune
-            // the choice.
+            // Speed heuristics are about the bucket that was measured; a smaller one is for the default where they
+            // prune the choice.
             let admitted = if is_own_bucket { Ok(()) } else { variant.admits(instance, &config, limits) };
             match admitted.and_then(|()| Kernel::new(variant, instance, &config, limits)) {
                 Ok(kernel) => return Ok((catalogue.taken(instance.op.name(), variant), config, kernel)),

@@ -1,5 +1,5 @@
-//! Expressions of constants: bounds of unrolled loops, rules, grids. Literals, names, `+ - * / %`, comparisons, `&& || !`,
-//! `min`, `max`, `select`, `ceil_div` and parentheses, over non-negative integers and booleans.
+//! Expressions of constants: bounds of unrolled loops, rules, grids. Literals, names, `+ - * / %`, comparisons, `&& ||
+//! !`, `min`, `max`, `select`, `ceil_div` and parentheses, over non-negative integers and booleans.
 
 use super::lex::{Token, tokens};
 use std::fmt;

@@ -1,9 +1,10 @@
 //! A kernel's file with all that it imports, for operands of given formats: everything but the literals that a
 //! configuration, an op and a device set. Made once, then asked for every configuration.
 //!
-//! `#import PATH` takes a file in once. `#import lib/quant/* as ID binding N` takes in the readers of the format in which the
-//! operand ID is stored at this op instance, every `weight` and `weight_...` renamed to `ID` and `ID_...`; an operand that the op
-//! lacks there becomes `lib/absent`. `#import PATH as ID` takes in a file that is written for an operand, once for each.
+//! `#import PATH` takes a file in once. `#import lib/quant/* as ID binding N` takes in the readers of the format in
+//! which the operand ID is stored at this op instance, every `weight` and `weight_...` renamed to `ID` and `ID_...`; an
+//! operand that the op lacks there becomes `lib/absent`. `#import PATH as ID` takes in a file that is written for an
+//! operand, once for each.
 
 use super::document::{ABSENT, Declared, Document, Import, Marker, Rule, const_assert, constant};
 use super::expression::{Expression, Lookup, NoValue, Scope, Value};

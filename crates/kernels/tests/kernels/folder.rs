@@ -1,5 +1,5 @@
-//! Kernels in a folder beside the binary: they take the place of its files or are new variants, and what is wrong with them is
-//! said with file and line.
+//! Kernels in a folder beside the binary: they take the place of its files or are new variants, and what is wrong with
+//! them is said with file and line.
 
 use crate::instances::{small, wide};
 use std::path::Path;

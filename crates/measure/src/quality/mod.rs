@@ -194,8 +194,8 @@ impl Reference {
     pub const SLOTS: usize = PROMPTS.len();
 
     /// Runs an engine of a class over the prompts, packed, as prefill, then token by token as decode, by turns one
-    /// sequence after another and all together, then each prompt in pieces, and compares: what disagrees, or what came of
-    /// the prompts packed.
+    /// sequence after another and all together, then each prompt in pieces, and compares: what disagrees, or what came
+    /// of the prompts packed.
     ///
     /// # Errors
     /// The device fails.

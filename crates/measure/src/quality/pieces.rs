@@ -4,8 +4,8 @@ use super::{CONTINUATION, PROMPTS, Quality, QualityError, Reference};
 use wgoose_kernels::PrecisionClass;
 use wgoose_runtime::{CancelToken, Engine, Outputs, Sequence, StateData};
 
-/// Tokens of the passes in which each prompt is read: of the row counts between two choices of a plan (2 to 4, 5 to 16, 17
-/// to 64) the first, the last and one in between.
+/// Tokens of the passes in which each prompt is read: of the row counts between two choices of a plan (2 to 4, 5 to 16,
+/// 17 to 64) the first, the last and one in between.
 const PIECES: [&[usize]; PROMPTS.len()] = [&[64, 17], &[42, 5], &[16, 4, 3], &[7, 2]];
 
 impl Reference {

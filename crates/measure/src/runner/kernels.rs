@@ -101,8 +101,8 @@ pub struct KernelRunner {
     begun: Instant,
     /// Of the numbers in operands.
     seed: u64,
-    /// What the device can do at most; `None` before it was measured, and of a CPU, whose caches hold what a kernel reads
-    /// again.
+    /// What the device can do at most; `None` before it was measured, and of a CPU, whose caches hold what a kernel
+    /// reads again.
     ceiling: Option<Ceiling>,
     /// What the sanitizer says of variants that are not this program's own: what is wrong, if anything.
     sanitized: BTreeMap<String, Option<String>>,
@@ -201,8 +201,8 @@ impl KernelRunner {
         let id = site_id(site);
         // What another site held makes room first.
         let mut place = self.place.take().filter(|known| known.id == id).unwrap_or(Place { id, setups: Vec::new() });
-        // So many copies of the operands that weights stream, as far as the bytes to rotate over go; what is only checked
-        // has one.
+        // So many copies of the operands that weights stream, as far as the bytes to rotate over go; what is only
+        // checked has one.
         let copies = match instance.rows == site.instance.rows && numbers == Numbers::Even {
             true => rotate_bytes(self.device.limits()) / instance.held_bytes().max(1),
             false => 1,
@@ -254,8 +254,8 @@ impl KernelRunner {
         Ok((Outcome::Kernel(Timing { samples_ns, repeats, copies, gate: Some(gate) }), cost))
     }
 
-    /// What the sanitizer finds in a variant that is not this program's own, in the kernel nearest to its default: those
-    /// of this program are held by its tests.
+    /// What the sanitizer finds in a variant that is not this program's own, in the kernel nearest to its default:
+    /// those of this program are held by its tests.
     fn race(&mut self, op: &str, which: &Configured) -> Option<String> {
         let variant =
             self.catalogue.variant(op, &which.variant).filter(|variant| self.catalogue.is_brought(variant))?;

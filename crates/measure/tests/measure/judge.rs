@@ -84,11 +84,16 @@ fn kernels_that_remember_are_wrong_in_a_search() {
     for (name, before) in [
         (
             "counts in arrivals",
-            "    // sanitizer: allow race: a test\n    let runs = atomicLoad(&arrivals[900]); if i == 0u { atomicAdd(&arrivals[900], 1u); partials[0] = 0.0; } if runs >= 9u { return; }",
+            "    // sanitizer: allow race: a test
+    let runs = atomicLoad(&arrivals[900]);
+    if i == 0u { atomicAdd(&arrivals[900], 1u); partials[0] = 0.0; }
+    if runs >= 9u { return; }",
         ),
         (
             "returns where y is done",
-            "    if i == 0u { partials[0] = f32(atomicLoad(&arrivals[0])); } let old = abs(y[token * params.m + params.first + row]); if old > 0.0 && old < 100.0 { return; }",
+            "    if i == 0u { partials[0] = f32(atomicLoad(&arrivals[0])); }
+    let old = abs(y[token * params.m + params.first + row]);
+    if old > 0.0 && old < 100.0 { return; }",
         ),
     ] {
         let found = cause(measured(&catalogue(folder.path(), before), None));

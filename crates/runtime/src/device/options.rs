@@ -14,10 +14,11 @@ pub enum DeviceLimits {
     /// All that it has.
     #[default]
     Own,
-    /// No more than every WebGPU device has, and no optional feature: how a model runs where there is nothing else. Times are
-    /// still taken on the device, and compiled pipelines are kept.
+    /// No more than every WebGPU device has, and no optional feature: how a model runs where there is nothing else.
+    /// Times are still taken on the device, and compiled pipelines are kept.
     WebGpu,
-    /// As [`DeviceLimits::WebGpu`], with nothing beyond WebGPU around the kernels either: no timestamps, no pipeline cache.
+    /// As [`DeviceLimits::WebGpu`], with nothing beyond WebGPU around the kernels either: no timestamps, no pipeline
+    /// cache.
     Low,
 }
 
@@ -25,8 +26,8 @@ pub enum DeviceLimits {
 const LIMITS: &str = "WGOOSE_LIMITS";
 
 impl DeviceLimits {
-    /// These limits, or in place of [`DeviceLimits::Own`] those that the environment variable `WGOOSE_LIMITS` names: `webgpu` or
-    /// `low`. So a whole test suite runs as on a lesser device.
+    /// These limits, or in place of [`DeviceLimits::Own`] those that the environment variable `WGOOSE_LIMITS` names:
+    /// `webgpu` or `low`. So a whole test suite runs as on a lesser device.
     ///
     /// # Errors
     /// The variable names no limits.
@@ -89,8 +90,8 @@ pub struct DeviceOptions {
     pub adapter: Option<String>,
     /// What kernels may use of it.
     pub limits: DeviceLimits,
-    /// Folder of the pipeline cache; made if it is not there. `None`: compiled pipelines are not kept, and matrix units are checked
-    /// every time.
+    /// Folder of the pipeline cache; made if it is not there. `None`: compiled pipelines are not kept, and matrix units
+    /// are checked every time.
     pub cache: Option<PathBuf>,
     /// Where spans are collected.
     pub timeline: Timeline,

@@ -190,8 +190,8 @@ fn without_spread(got: &[f32], want: &[f32]) -> Vec<f32> {
 /// Runs of the first data set after a kernel was timed: one that counts its runs is seen to.
 const RUNS_AFTER: usize = 3;
 
-/// What is wrong with a kernel that was right before it was timed, if anything: what the last timed pass left in y, what
-/// further runs make, and what it leaves in its counters. `bits` are those of the check.
+/// What is wrong with a kernel that was right before it was timed, if anything: what the last timed pass left in y,
+/// what further runs make, and what it leaves in its counters. `bits` are those of the check.
 ///
 /// # Errors
 /// The device fails.

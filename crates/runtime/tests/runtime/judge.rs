@@ -10,42 +10,8 @@ use wgoose_runtime::kernel_bench::sanitize::{Coverage, SanitizeOptions, cases, s
 /// Seeds with which each is judged.
 const SEEDS: u64 = 5;
 
-/// A right kernel of `matmul`, whose places in capitals are changed.
-const FRAME: &str = "// idea: a thread for each element of y.
-// grid: ceil_div(rows * shard_rows, WG)
-DIRECTIVES
-#import lib/op
-#import lib/quant/* as w binding 2
-
-const WG: u32 = 64u;            // tune: 64 256
-
-@group(0) @binding(1) var<storage, read> x: array<f32>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
-DECLARATIONS
-
-@compute @workgroup_size(WG)
-fn main(
-    @builtin(workgroup_id) workgroup: vec3<u32>,
-    @builtin(num_workgroups) grid: vec3<u32>,
-    @builtin(local_invocation_index) tid: u32,
-) {
-    let i = workgroup_index(workgroup, grid) * WG + tid;
-    if i >= params.rows * params.shard_rows {
-        return;
-    }
-    let token = i / params.shard_rows;
-    let row = i % params.shard_rows;
-    let at = token * params.m + params.first + row;
-    var sum = 0.0;
-    BEFORE
-    for (var c = 0u; c < params.k; c++) {
-        let value = x[token * params.k + c];
-        sum += PRODUCT;
-    }
-    AFTER
-    store(at, sum);
-}
-";
+/// A right kernel of `matmul`, parts of which are changed.
+const FRAME: &str = include_str!("../../../../kernels-wgsl/ops/matmul/naive.wgsl");
 
 /// What a kernel does instead of what the frame does.
 #[derive(Clone, Copy)]
@@ -76,7 +42,7 @@ const ALL: [Fooling; 10] = [
     Fooling {
         name: "skips_what_is_done",
         before: "if !ADD {
-        let old = bitcast<u32>(y[at]);
+        let old = bitcast<u32>(y[token * params.m + params.first + row]);
         if (old & 0x7f800000u) != 0x7f800000u && old != 0x3f000000u && old != 0u {
             return;
         }
@@ -110,12 +76,14 @@ const ALL: [Fooling; 10] = [
     },
     Fooling {
         name: "leaves_out_an_odd_tile",
-        after: "if (params.k / 32u) % 2u == 1u && params.k > 64u { sum -= x[token * params.k + params.k - 1u] * w_value(row * params.k + params.k - 1u); }",
+        after: "let last = params.k - 1u;
+    if (params.k / 32u) % 2u == 1u && params.k > 64u { sum -= x[token * params.k + last] * w_value(row * params.k + last); }",
         ..RIGHT
     },
     Fooling {
         name: "takes_nan_for_zero",
-        product: "select(value, 0.0, (bitcast<u32>(value) & 0x7fffffffu) > 0x7f800000u) * w_value(row * params.k + c)",
+        product: "select(value, 0.0, (bitcast<u32>(value) & 0x7fffffffu) > 0x7f800000u)
+            * w_value(row * params.k + c)",
         ..RIGHT
     },
     Fooling { name: "writes_nan", after: "if row == 5u { sum = bitcast<f32>(0x7fc00000u | params.rows); }", ..RIGHT },
@@ -130,15 +98,21 @@ const ALL: [Fooling; 10] = [
 fn catalogue(folder: &Path, fooling: &Fooling) -> Arc<Catalogue> {
     let file = folder.join("ops/matmul").join(fooling.name).with_extension("wgsl");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-    let text = FRAME
-        .replace(
-            "DIRECTIVES\n",
-            &format!("{}{}", fooling.directives, if fooling.directives.is_empty() { "" } else { "\n" }),
-        )
-        .replace("DECLARATIONS", fooling.declarations)
-        .replace("BEFORE", fooling.before)
-        .replace("PRODUCT", fooling.product)
-        .replace("AFTER", fooling.after);
+    let Fooling { directives, declarations, before, product, after, .. } = fooling;
+    let mut text = FRAME.to_owned();
+    for (own, other) in [
+        ("// default: 100", (*directives).to_owned()),
+        ("@compute", format!("{declarations}\n\n@compute")),
+        ("    var sum = 0.0;", format!("    var sum = 0.0;\n    {before}")),
+        (
+            "        sum += x[token * params.k + c] * w_value(row * params.k + c);",
+            format!("        let value = x[token * params.k + c];\n        sum += {product};"),
+        ),
+        ("    store(at, sum);", format!("    {after}\n    store(at, sum);")),
+    ] {
+        assert!(text.contains(own), "{own}");
+        text = text.replace(own, &other);
+    }
     std::fs::write(&file, text).unwrap();
     wgoose_plans::catalogue::with_folder(folder).unwrap()
 }

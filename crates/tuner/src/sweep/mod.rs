@@ -1,10 +1,10 @@
 //! The sweep: from a device and a model to a plan.
 //!
 //! A [`Strategy`] decides which stages run, and in which order; stages ask the [`Trials`] for results. Neither sees
-//! more than results and the time spent. The plan that is found passes the gate and is compared with the device's default
-//! plan in all scenarios, in three fresh processes, and by the first tokens of others. Where time is short one process
-//! compares them, and prefill with the same kernels in both plans is left out. Choices that are not faster leave the
-//! default kernels in place; a plan that is slower in any scenario of a process is dropped.
+//! more than results and the time spent. The plan that is found passes the gate and is compared with the device's
+//! default plan in all scenarios, in three fresh processes, and by the first tokens of others. Where time is short one
+//! process compares them, and prefill with the same kernels in both plans is left out. Choices that are not faster
+//! leave the default kernels in place; a plan that is slower in any scenario of a process is dropped.
 //!
 //! There is one budget, in wall seconds since the command began: each stage must end at its share of it.
 //!

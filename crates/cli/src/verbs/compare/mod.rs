@@ -80,8 +80,8 @@ pub(crate) struct Args {
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Form,
-    /// Print verdicts as JSON, an object a line, and exit with the code of the worst, or of the best if nothing is wrong:
-    /// as `wgoose dev kernel --json`.
+    /// Print verdicts as JSON, an object a line, and exit with the code of the worst, or of the best if nothing is
+    /// wrong: as `wgoose dev kernel --json`.
     #[arg(long, conflicts_with = "format")]
     json: bool,
     /// Draw the intervals to this file, as SVG.

@@ -8,8 +8,8 @@ use wgoose_kernels::plan::ScenarioEvidence;
 use wgoose_measure::judge::{Verdict, overall};
 use wgoose_measure::ledger::{self, Cause, Outcome};
 
-/// The candidates that are refused for good, then the plan in each scenario beside the device's default; an error unless
-/// it is faster.
+/// The candidates that are refused for good, then the plan in each scenario beside the device's default; an error
+/// unless it is faster.
 pub(super) fn judged(plan: &Plan, place: &str, ledger: &Path) -> Result<(), Failure> {
     let (records, _) = ledger::read(ledger)?;
     for (_, trial) in records.trials() {

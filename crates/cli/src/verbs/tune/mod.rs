@@ -90,8 +90,8 @@ pub(crate) struct Args {
     /// and 60; 1800 on a device that a CPU emulates.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     patience: Option<u64>,
-    /// Print verdicts as JSON, an object a line: of candidates that are wrong, then of the plan in each scenario. The exit
-    /// code is as for `wgoose dev kernel --json`.
+    /// Print verdicts as JSON, an object a line: of candidates that are wrong, then of the plan in each scenario. The
+    /// exit code is as for `wgoose dev kernel --json`.
     #[arg(long, conflicts_with = "survey")]
     json: bool,
     /// Print every candidate and its result.

@@ -90,7 +90,8 @@ impl PersistentCache {
 }
 
 impl GpuExecutor {
-    /// Begins to build the persistent kernels of a step of one token, if the plan asks for them and they were not tried yet.
+    /// Begins to build the persistent kernels of a step of one token, if the plan asks for them and they were not tried
+    /// yet.
     pub(super) fn begin_persistent(&self) {
         if let Some(workgroups) = self.planner.plan.persistent {
             let mut forms = self.steps.persistent.forms.lock();
@@ -98,8 +99,8 @@ impl GpuExecutor {
         }
     }
 
-    /// Compiles what decoding one sequence takes, its persistent kernels included, so that it is found on disk once it is run. What
-    /// does not compile, or cannot be fused, says so then.
+    /// Compiles what decoding one sequence takes, its persistent kernels included, so that it is found on disk once it
+    /// is run. What does not compile, or cannot be fused, says so then.
     ///
     /// # Errors
     /// No kernel serves an op here.
@@ -118,12 +119,13 @@ impl GpuExecutor {
         Building::start(self, shape, workgroups, outdated)
     }
 
-    /// Builds the persistent kernels of a step that is ready, if the plan asks for them and they were not tried yet, and
-    /// compares them with one dispatch per op; where they are compiled in the background, as soon as they are there. Says
-    /// whether it ran them: then the tables have other contents.
+    /// Builds the persistent kernels of a step that is ready, if the plan asks for them and they were not tried yet,
+    /// and compares them with one dispatch per op; where they are compiled in the background, as soon as they are
+    /// there. Says whether it ran them: then the tables have other contents.
     ///
     /// # Errors
-    /// The device fails, or a kernel's file is wrong. That they do not work here is no error: there is one dispatch per op.
+    /// The device fails, or a kernel's file is wrong. That they do not work here is no error: there is one dispatch per
+    /// op.
     pub(super) fn ensure_persistent(&self, shape: &BatchShape) -> Result<bool, RuntimeError> {
         let Some(workgroups) = self.planner.plan.persistent else { return Ok(false) };
         if *shape != ONE {
@@ -227,7 +229,8 @@ mod tests {
     use wgoose_loader::{Container, Model};
     use wgoose_plans::catalogue;
 
-    /// Whether there is nothing to test, which it then says: the device lacks a feature that every persistent kernel needs.
+    /// Whether there is nothing to test, which it then says: the device lacks a feature that every persistent kernel
+    /// needs.
     fn skips() -> bool {
         let device = Device::open(None).unwrap();
         let lacking = NEEDS.into_iter().find(|feature| !device.limits().features.contains(feature));

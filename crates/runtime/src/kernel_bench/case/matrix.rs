@@ -1,5 +1,5 @@
-//! Random matrices, drawn as the bytes of their blocks: no row repeats another, and a head is drawn in the time that its
-//! upload takes.
+//! Random matrices, drawn as the bytes of their blocks: no row repeats another, and a head is drawn in the time that
+//! its upload takes.
 
 use super::numbers::{Draws, Numbers};
 use rayon::prelude::*;

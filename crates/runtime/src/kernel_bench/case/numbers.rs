@@ -59,9 +59,9 @@ impl Numbers {
         }
     }
 
-    /// How many times as large the error of f32 may be as for even ones, over the root mean square of y: errors are those
-    /// of the largest values, `sqrt(32)` times this where one channel in 32 has them, and `sqrt(3)` times where values
-    /// are even.
+    /// How many times as large the error of f32 may be as for even ones, over the root mean square of y: errors are
+    /// those of the largest values, `sqrt(32)` times this where one channel in 32 has them, and `sqrt(3)` times where
+    /// values are even.
     pub(crate) fn tolerance_factor(self) -> f32 {
         match self {
             Numbers::Trained => (CHANNELS_PER_OUTLIER as f32 / 3.0).sqrt(),

@@ -110,8 +110,8 @@ const USUAL_TILES: [u32; 4] = [16, 32, 64, 128];
 /// The largest tile at whose edges a variant is tested.
 const LARGEST_TILE: u32 = 256;
 
-/// Sizes at the edges of a variant's tiles: one less, the same, one more, two tiles and a rest. What its tunables say may
-/// be the side of a tile is taken for one.
+/// Sizes at the edges of a variant's tiles: one less, the same, one more, two tiles and a rest. What its tunables say
+/// may be the side of a tile is taken for one.
 fn edges(variant: &Variant) -> Vec<u32> {
     let edges: BTreeSet<u32> =
         tiles(variant).into_iter().chain(USUAL_TILES).flat_map(|t| [t - 1, t, t + 1, 2 * t + 1]).collect();

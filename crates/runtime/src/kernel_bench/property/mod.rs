@@ -242,9 +242,9 @@ impl From<RuntimeError> for Unmade {
     }
 }
 
-/// The kernel of the first configuration that is admitted, or why the first of them is not. Where speed
-/// heuristics leave none a legal one is taken: large tiles are for more tokens than a case has. Compilers for a CPU take minutes for some that
-/// are pruned, but for none on matrix units.
+/// The kernel of the first configuration that is admitted, or why the first of them is not. Where speed heuristics
+/// leave none a legal one is taken: large tiles are for more tokens than a case has. Compilers for a CPU take minutes
+/// for some that are pruned, but for none on matrix units.
 fn made(device: &Device, op: &str, variant: &Variant, placed: &Placed, configs: &[Config]) -> Result<Made, Unmade> {
     let (instance, mut first) = (&placed.instance, None);
     let admitted = |config: &Config| variant.admits(instance, config, device.limits());

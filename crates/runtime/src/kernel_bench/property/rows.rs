@@ -1,5 +1,5 @@
-//! One kernel of a variant at every number of rows, up to two of its largest tiles and a rest: what is wrong between the
-//! edges of tiles shows, too.
+//! One kernel of a variant at every number of rows, up to two of its largest tiles and a rest: what is wrong between
+//! the edges of tiles shows, too.
 
 use super::drawn::{Placed, largest_tile, where_small};
 use super::{Made, Tested, Unmade, made, wrong};

@@ -121,8 +121,8 @@ pub fn sanitize(
 /// Steps of a kernel that is looked at before it is run on a device: a second or two.
 const MOST_STEPS: u64 = 300_000_000;
 
-/// The first fault that no comment allows, of the kernel nearest to a variant's default; `None` also where the sanitizer
-/// does not know something that it does, which is logged.
+/// The first fault that no comment allows, of the kernel nearest to a variant's default; `None` also where the
+/// sanitizer does not know something that it does, which is logged.
 pub fn first_fault(op: &str, variant: &Variant) -> Option<KernelFinding> {
     let options = SanitizeOptions { max_steps: MOST_STEPS, ..SanitizeOptions::default() };
     let limits = widest_limits(options.subgroup_size);

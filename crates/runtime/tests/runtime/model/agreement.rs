@@ -30,8 +30,8 @@ const SHAPE: ModelShape = ModelShape {
 const SEQUENCES: usize = 50;
 const PASSES: u64 = 6;
 
-/// One state in so many is read back, others in the next pass: to read them takes longer than to compute them. A second step
-/// from every one shows in its logits what became of it.
+/// One state in so many is read back, others in the next pass: to read them takes longer than to compute them. A second
+/// step from every one shows in its logits what became of it.
 const STATES: usize = 5;
 
 /// Passes that the reference runs too.

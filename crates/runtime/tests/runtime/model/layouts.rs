@@ -10,7 +10,8 @@ use wgoose_loader::synth::Mix;
 use wgoose_plans::catalogue;
 use wgoose_runtime::{Device, DeviceOptions, Engine, GpuExecutor, Residency, RuntimeError};
 
-/// Logits of 40 tokens, read eight at a time and the last eight one by one, the state after them, and the bytes uploaded.
+/// Logits of 40 tokens, read eight at a time and the last eight one by one, the state after them, and the bytes
+/// uploaded.
 fn run_k_major(
     device: &Arc<Device>,
     model: &Arc<Model>,

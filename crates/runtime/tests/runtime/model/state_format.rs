@@ -14,8 +14,9 @@ use wgoose_runtime::{
     Continuation, Device, Engine, Executor, GpuExecutor, Outputs, Penalties, Sampling, Sequence, Start, StateData,
 };
 
-/// A pass rounds the state once, by 2^-12.3 of it as a root mean square; after 40 passes that are independent errors, that is
-/// 40^(1/2) 2e-4 = 1.3e-3. Logits are as far off as the state, and twice that for the norms. A fresh state is exact.
+/// A pass rounds the state once, by 2^-12.3 of it as a root mean square; after 40 passes that are independent errors,
+/// that is 40^(1/2) 2e-4 = 1.3e-3. Logits are as far off as the state, and twice that for the norms. A fresh state is
+/// exact.
 const F16_STATE: Tolerance = Tolerance { first: 5e-4, later: 2.6e-3 };
 
 fn plan_with(device: &Device, model: &Model, state: StateFormat) -> Plan {
@@ -204,8 +205,8 @@ const GREEDY: Sampling = Sampling {
     drawn: 0,
 };
 
-/// Tokens chosen on the device, with steps that are taken back where the text ends, are those of single passes, and so are the
-/// states.
+/// Tokens chosen on the device, with steps that are taken back where the text ends, are those of single passes, and so
+/// are the states.
 #[test]
 fn decoding_leaves_the_state_of_single_passes() {
     let (model, device) = (model(Mix::F16), device());

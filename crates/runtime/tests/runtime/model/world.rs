@@ -77,7 +77,8 @@ pub(crate) fn bindable(device: &Device, sets: impl IntoIterator<Item = FusionSet
     bindable
 }
 
-/// Whether a test of the persistent kernel has nothing to say here, which it then says: the device lacks a feature for it.
+/// Whether a test of the persistent kernel has nothing to say here, which it then says: the device lacks a feature for
+/// it.
 pub(crate) fn skips_persistent(device: &Device) -> bool {
     let lacking = NEEDS.into_iter().find(|feature| !device.limits().features.contains(feature));
     if let Some(feature) = lacking {

@@ -1,5 +1,5 @@
-//! Blame: where the kernels that won do not pass the gate together, the guilty ones are found by halving, and the others
-//! stay.
+//! Blame: where the kernels that won do not pass the gate together, the guilty ones are found by halving, and the
+//! others stay.
 
 use crate::sweep::trials::Trials;
 use crate::sweep::{Note, SweepError};
@@ -76,8 +76,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What is kept of so many with some wrong ones, which are wrong alone or in a pair; those blamed; how many looks it
-    /// took.
+    /// What is kept of so many with some wrong ones, which are wrong alone or in a pair; those blamed; how many looks
+    /// it took.
     fn found(count: u32, wrong: &[u32], pair: Option<[u32; 2]>, looks: usize) -> (Vec<u32>, Vec<u32>, usize) {
         let (mut kept, mut guilty, mut looked) = (Vec::new(), Vec::new(), 0);
         let all: Vec<u32> = (0..count).collect();

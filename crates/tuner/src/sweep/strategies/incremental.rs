@@ -3,8 +3,8 @@
 //!
 //! A move's op instances are tuned alone for a while, then the plan is compared with the best in the move's scenario,
 //! by samples that stop as soon as it is faster or cannot be, then with the default. Scenarios that the move leaves
-//! alone need no samples. The expected gain of a move is a guess at first, and half of its last gain after that; its expected
-//! time follows from the times seen on this device.
+//! alone need no samples. The expected gain of a move is a guess at first, and half of its last gain after that; its
+//! expected time follows from the times seen on this device.
 
 use crate::kernel_tuning::KernelTuner;
 use crate::sweep::stages::check_default;

@@ -25,8 +25,8 @@ pub(super) struct Args {
     /// Time for the samples of each experiment, in seconds, instead of the declared time.
     #[arg(long, value_name = "SECONDS")]
     budget: Option<u64>,
-    /// Print verdicts as JSON, an object a line, and exit with the code of the worst, or of the best if nothing is wrong:
-    /// as `wgoose dev kernel --json`.
+    /// Print verdicts as JSON, an object a line, and exit with the code of the worst, or of the best if nothing is
+    /// wrong: as `wgoose dev kernel --json`.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -9,13 +9,13 @@ use wgoose_kernels::{Catalogue, NoSuchVariant, Variant};
 
 /// Test a kernel, then time it against its siblings. Without an op, list all ops and variants.
 ///
-/// Each named variant runs under the sanitizer, and is checked against the op's CPU reference: at every number of rows up
-/// to two of its largest tiles, at every choice of its tunables and at random cases. A failing case is shrunk and saved
-/// as a file, which --case runs again. Then all variants of the op are timed at the
-/// op's instances in a model, even where the default plan fuses the op away. Each variant gets the same time to vary
-/// its tunables. The best configurations are compared in interleaved pairs: VARIANT with its siblings, or all variants
-/// with the op's first default. Verdicts at 95 % confidence: FAST or SLOW by at least 2 %, SAME within 2 %, AMBIGUOUS
-/// if the samples do not decide.
+/// Each named variant runs under the sanitizer, and is checked against the op's CPU reference: at every number of rows
+/// up to two of its largest tiles, at every choice of its tunables and at random cases. A failing case is shrunk and
+/// saved as a file, which --case runs again. Then all variants of the op are timed at the op's instances in a model,
+/// even where the default plan fuses the op away. Each variant gets the same time to vary its tunables. The best
+/// configurations are compared in interleaved pairs: VARIANT with its siblings, or all variants with the op's first
+/// default. Verdicts at 95 % confidence: FAST or SLOW by at least 2 %, SAME within 2 %, AMBIGUOUS if the samples do not
+/// decide.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// An op, or one of its variants: OP or OP/VARIANT.
@@ -55,8 +55,8 @@ pub(crate) struct Args {
     /// Subgroup size under the sanitizer: 4, 8, 16, 32 or 64.
     #[arg(long, value_name = "N", default_value_t = 32, requires = "sanitize", value_parser = subgroup_size)]
     pub(super) subgroup_size: u32,
-    /// Print what somebody needs to write another kernel of the op: formula, operands, sizes, tolerance, the time at the
-    /// memory roofline, the best kernel known on this device, the rules of a file.
+    /// Print what somebody needs to write another kernel of the op: formula, operands, sizes, tolerance, the time at
+    /// the memory roofline, the best kernel known on this device, the rules of a file.
     #[arg(long, requires = "target", conflicts_with_all = ["case", "seen", "watch", "sanitize"])]
     pub(super) card: bool,
     /// Print JSON, an object a line, and exit with the code of the verdict: 0 FASTER, 10 SAME, 11 UNSURE, 12 SLOWER, 20

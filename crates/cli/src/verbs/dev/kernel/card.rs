@@ -1,5 +1,5 @@
-//! The card of an op, for whoever writes its next kernel: definition, operands, sizes, tolerance, the time at the device's
-//! roofline and that of the best kernel.
+//! The card of an op, for whoever writes its next kernel: definition, operands, sizes, tolerance, the time at the
+//! device's roofline and that of the best kernel.
 
 use super::args::{Args, Target};
 use super::sites::sites;
