@@ -4,9 +4,10 @@
 //! use wgoose_measure::{derive::Policy, ledger, objective::Objective};
 //! use wgoose_report::{LedgerReport, page};
 //!
-//! let (records, _) = ledger::read("plan.jsonl".as_ref())?; let report = LedgerReport::gather(&records,
-//! &wgoose_plans::catalogue::embedded(), &Objective::chat(false), &Policy::all(), None); std::fs::write("plan.html",
-//! page(&report, &[]))?;
+//! let (records, _) = ledger::read("plan.jsonl".as_ref())?;
+//! let (catalogue, objective) = (wgoose_plans::catalogue::embedded(), Objective::chat(false));
+//! let report = LedgerReport::gather(&records, &catalogue, &objective, &Policy::all(), None);
+//! std::fs::write("plan.html", page(&report, &[]))?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
