@@ -39,17 +39,23 @@ impl Snapshot {
         });
     }
 
+    /// One copy for each tensor and run of adjacent slots: a device takes some microseconds for a copy, however small,
+    /// and a batch has thousands of states.
     fn each(
         &self,
         executor: &GpuExecutor,
         slots: &[usize],
         mut copy: impl FnMut(&wgpu::Buffer, u64, &wgpu::Buffer, u64, u64),
     ) {
+        let mut slots = slots.to_vec();
+        slots.sort_unstable();
         for state in State::all(executor.shared.model.shape()) {
             let place = executor.states.place(state);
-            let bytes = place.slot_bytes;
-            for (i, slot) in slots.iter().enumerate() {
-                copy(place.buffer, place.at(*slot), &self.tensors[&state], i as u64 * bytes, bytes);
+            let mut done = 0;
+            for run in slots.chunk_by(|slot, next| slot + 1 == *next) {
+                let bytes = run.len() as u64 * place.slot_bytes;
+                copy(place.buffer, place.at(run[0]), &self.tensors[&state], done, bytes);
+                done += bytes;
             }
         }
     }

@@ -180,6 +180,29 @@ fn steps_that_ran_ahead_leave_no_trace_in_the_state() {
     assert!(repeated_any > 0, "no break had anything to take back");
 }
 
+/// States that are taken back return to the sequences that they are of, wherever these lie and in whatever order.
+#[test]
+fn scattered_sequences_get_their_own_states_back() {
+    let (device, model) = (device(), model(Mix::F16));
+    let slots = 6;
+    let mut engine = gpu(&device, &model, slots);
+    let start = read_prompts(&mut engine, slots);
+    let before = states(&mut engine, slots);
+    for order in [vec![4, 0, 5, 1], vec![2, 1, 0], vec![5, 3, 1]] {
+        let rows = order.iter().flat_map(|slot| start.chunks(SHAPE.vocab as usize).nth(*slot).unwrap());
+        let logits: Vec<f32> = rows.copied().collect();
+        let sequences: Vec<_> = order.iter().map(|slot| continuation(*slot, GREEDY, 60)).collect();
+        // One step in flight: nothing is taken back.
+        let ended = [(1, 0), (4, 1)].map(|(in_flight, least)| {
+            before.iter().enumerate().for_each(|(slot, state)| engine.set_state(slot, state).unwrap());
+            let (texts, repeated) = decode(&mut engine, Start::Logits(&logits), &sequences, in_flight, 37);
+            assert!(repeated >= least, "{order:?}, {in_flight} in flight");
+            (texts, states(&mut engine, slots))
+        });
+        assert!(ended[0] == ended[1], "{order:?}");
+    }
+}
+
 #[test]
 fn impossible_decodes_are_refused_and_change_no_state() {
     let mut engine = gpu(&device(), &model(Mix::F16), 2);
