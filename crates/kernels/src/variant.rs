@@ -257,6 +257,11 @@ impl Variant {
         let (op, device) = (|name: &str| instance.fact(name), |name: &str| limits.named(name));
         let setting = self.setting(config, &op, &device);
         let names = Names::new(outline, &setting);
+        // Before the rules, which may divide by it: half of one multiprocessor is none.
+        if outline.number(&self.grid, &names) == Ok(0) {
+            let (path, line, rule) = (Arc::clone(&self.path), self.grid.line, self.grid.text.clone());
+            return Err(Refusal::Illegal { path, line, rule, reason: "a grid without workgroups".to_owned() }.into());
+        }
         if let Some(broken) = outline.broken(&names)? {
             return Err(Refusal::broken(broken).into());
         }
@@ -267,10 +272,7 @@ impl Variant {
                 return Err(Refusal::pruned(heuristic).into());
             }
         }
-        if outline.number(&self.grid, &names)? == 0 {
-            let (path, line, rule) = (Arc::clone(&self.path), self.grid.line, self.grid.text.clone());
-            return Err(Refusal::Illegal { path, line, rule, reason: "a grid without workgroups".to_owned() }.into());
-        }
+        outline.number(&self.grid, &names)?;
         Ok(())
     }
 

@@ -57,6 +57,24 @@ fn a_fixed_grid_is_a_multiple_of_the_multiprocessors_that_there_are() {
     }
 }
 
+/// Half of one multiprocessor is a grid of no workgroups: such a configuration is refused before a rule divides by it.
+#[test]
+fn one_multiprocessor_breaks_no_rule() {
+    let catalogue = Catalogue::embedded();
+    for multiprocessors in [1, 2, 3] {
+        let limits = Limits { multiprocessors, ..wide() };
+        for instance in small(Format::Q4_0, &[1, 16]) {
+            for variant in catalogue.variants(instance.op.name()) {
+                for config in variant.configs() {
+                    if let Err(KernelError::Text(error)) = variant.is_legal(&instance, &config, &limits) {
+                        panic!("{multiprocessors} multiprocessors, {}: {error}", variant.path());
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_kernel_without_state_formats_refuses_an_f16_state() {
     let (limits, ops) = (wide(), ["wkv", "wkv_heads", "time_mix_core", "time_mix_heads"]);
