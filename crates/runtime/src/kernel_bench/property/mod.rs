@@ -1,7 +1,8 @@
 //! Property tests of one variant: at random models, batches, formats and configurations it equals the reference of its
 //! op.
 //!
-//! A case that fails is shrunk: the smallest model and batch at which it still fails, as plain data that reproduces it.
+//! A case that fails is shrunk for a second: to the smallest model and batch seen at which it still fails, as plain data
+//! that reproduces it.
 
 mod drawn;
 mod rows;
@@ -14,15 +15,19 @@ use crate::{Device, RuntimeError};
 pub(super) use drawn::where_all_suits;
 use drawn::{Draw, Placed, draws};
 use proptest::test_runner::{Config as Runs, RngSeed, TestCaseError, TestError, TestRunner};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use wgoose_kernels::{
     Catalogue, Config, Feature, Instance, Kernel, KernelError, Limits, Packed, PlanError, Refusal, Variant,
 };
 
 /// Draws that may be refused for each case that runs.
 const REFUSED_PER_CASE: u32 = 20;
+
+/// How long a case that fails is shrunk: people and programs wait for the verdict.
+const SHRINKING: Duration = Duration::from_secs(1);
 
 /// How much to test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +49,7 @@ pub struct Tested {
     pub skipped: BTreeMap<String, u32>,
     /// How many of them the device's limits and features refuse.
     pub beyond_device: u32,
-    /// The smallest case that fails, and how.
+    /// The smallest case seen that fails, and how.
     pub failure: Option<(DrawnCase, String)>,
 }
 
@@ -89,6 +94,7 @@ pub fn test_variant(device: &Arc<Device>, op: &str, variant: &Variant, amount: A
     let runs = Runs {
         cases: amount.cases,
         max_global_rejects: amount.cases.saturating_mul(REFUSED_PER_CASE),
+        max_shrink_iters: u32::MAX,
         failure_persistence: None,
         rng_seed: RngSeed::Fixed(amount.seed),
         ..Runs::default()
@@ -99,9 +105,16 @@ pub fn test_variant(device: &Arc<Device>, op: &str, variant: &Variant, amount: A
         let made = made(device, op, variant, &placed, &draw.configs(variant))?;
         Ok(tested.run(device, variant, made)?)
     };
-    let result = TestRunner::new(runs).run(&draws(variant, formats), |draw| match one(draw) {
+    let first_failed = Cell::new(None::<Instant>);
+    // Once it is over, a smaller case counts as one that passes.
+    let is_over = || first_failed.get().is_some_and(|at| at.elapsed() >= SHRINKING);
+    let unless_over = |draw| if is_over() { Ok(None) } else { one(draw) };
+    let result = TestRunner::new(runs).run(&draws(variant, formats), |draw| match unless_over(draw) {
         Ok(None) => Ok(()),
-        Ok(Some(wrong)) => Err(TestCaseError::fail(wrong)),
+        Ok(Some(wrong)) => {
+            first_failed.set(first_failed.get().or_else(|| Some(Instant::now())));
+            Err(TestCaseError::fail(wrong))
+        }
         Err(Unmade::Refused(refusal)) => {
             tested.borrow_mut().skip(&refusal);
             Err(TestCaseError::reject("refused"))
