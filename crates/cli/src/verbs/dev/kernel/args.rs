@@ -29,6 +29,9 @@ pub(crate) struct Args {
     /// Tokens in the timed passes, of one sequence; 0 skips timing.
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,64")]
     pub(super) tokens: Vec<u32>,
+    /// Also time steps of decoding that many sequences, a token each.
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) sequences: Vec<u32>,
     /// Random test cases for each variant.
     #[arg(long, default_value_t = 20)]
     pub(super) cases: u32,
@@ -88,6 +91,13 @@ fn subgroup_size(text: &str) -> Result<u32, String> {
 pub(super) struct Target {
     pub(super) op: String,
     pub(super) variant: Option<String>,
+}
+
+impl Args {
+    /// Whether kernels are tested only.
+    pub(super) fn times_nothing(&self) -> bool {
+        self.sequences.is_empty() && self.tokens.iter().all(|tokens| *tokens == 0)
+    }
 }
 
 impl FromStr for Target {

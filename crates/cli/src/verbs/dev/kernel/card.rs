@@ -2,7 +2,7 @@
 //! device's roofline and that of the best kernel.
 
 use super::args::{Args, Target};
-use super::sites::sites;
+use super::sites::{named, sites};
 use super::timing::runner;
 use crate::failure::Failure;
 use serde::Serialize;
@@ -12,6 +12,7 @@ use wgoose_graph::OperandKind;
 use wgoose_kernels::{Catalogue, Instance, InstanceInput, Precision, ops};
 use wgoose_measure::ledger::Ledger;
 use wgoose_measure::result_cache::ResultCache;
+use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{Occurrence, Scope};
 use wgoose_runtime::Device;
 use wgoose_runtime::kernel_bench::roofline::{self, Quantity};
@@ -33,8 +34,11 @@ struct Card {
 #[derive(Serialize)]
 struct InstanceCard {
     instance: String,
-    /// Tokens of the pass.
+    /// Tokens of each sequence in the pass, and its sequences.
     tokens: u32,
+    sequences: u32,
+    #[serde(skip)]
+    pass: String,
     /// How many a pass has; 0 where the default plan fuses the op into another one.
     count: u32,
     operands: Vec<OperandCard>,
@@ -95,7 +99,7 @@ pub(super) fn print(
     let read_gb_s = known.and_then(|known| known.median(Quantity::ReadBandwidth));
     let mut cache = ResultCache::new(ledger, device.fingerprint().clone(), None, &mut runner);
     let mut instances = Vec::new();
-    for (tokens, Occurrence { group, occurs }) in &sites {
+    for (pass, Occurrence { group, occurs }) in &sites {
         let found = tuner.side_by_side(group, &mut cache, None, Duration::from_secs(args.budget))?;
         let best = found.timed.iter().find_map(|timed| {
             let ns = timed.result.as_ref().ok()?.median;
@@ -104,7 +108,7 @@ pub(super) fn print(
             Some(BestKernel { kernel: timed.label.clone(), us: ns / 1e3, gb_per_s, share_of_roofline })
         });
         let count = if *occurs { group.count } else { 0 };
-        instances.push(of_instance(&group.instance, (group.key.to_string(), *tokens, count), read_gb_s, best));
+        instances.push(of_instance(&group.instance, (group.key.to_string(), *pass, count), read_gb_s, best));
     }
     let definition = ops::ALL.iter().find(|op| op.name == target.op).map_or("", |op| op.definition);
     let card = Card {
@@ -123,7 +127,7 @@ pub(super) fn print(
 
 fn of_instance(
     instance: &Instance,
-    (key, tokens, count): (String, u32, u32),
+    (key, pass, count): (String, Scenario, u32),
     read_gb_s: Option<f64>,
     best: Option<BestKernel>,
 ) -> InstanceCard {
@@ -143,7 +147,9 @@ fn of_instance(
         .map(|precision| format!("{} +{:.1e}", precision.name(), instance.rounding_error(precision)));
     InstanceCard {
         instance: key,
-        tokens,
+        tokens: pass.tokens,
+        sequences: pass.sequences,
+        pass: named(pass),
         count,
         operands: instance.inputs.iter().map(operand).collect(),
         y: [instance.planes, instance.rows, instance.m],
@@ -181,7 +187,7 @@ fn text(card: &Card) -> Result<(), Failure> {
         let [planes, rows, cols] = i.y;
         let occurrence =
             if i.count == 0 { "fused into another op by default".to_owned() } else { format!("{} of them", i.count) };
-        outln!("\n{} in a pass of {} tokens: {occurrence}", i.instance, i.tokens);
+        outln!("\n{} in {}: {occurrence}", i.instance, i.pass);
         for o in &i.operands {
             let [planes, rows, cols] = o.shape;
             let format = o.format.unwrap_or("f32");

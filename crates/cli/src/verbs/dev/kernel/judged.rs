@@ -36,7 +36,9 @@ pub(super) struct Judgement {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct TimedBeside {
     pub(super) instance: String,
+    /// Tokens of each sequence in the pass, and its sequences.
     pub(super) tokens: u32,
+    pub(super) sequences: u32,
     /// The configuration that was found to be best.
     pub(super) config: String,
     pub(super) us: f64,

@@ -9,20 +9,30 @@ use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{Occurrence, occurrences};
 use wgoose_runtime::Device;
 
-/// The kinds of instances of an op in the passes that were asked for, each with the tokens of its pass.
-pub(super) fn sites(args: &Args, device: &Device, op: &str) -> Result<Vec<(u32, Occurrence)>, Failure> {
+/// The kinds of instances of an op in the passes that were asked for, each with its pass.
+pub(super) fn sites(args: &Args, device: &Device, op: &str) -> Result<Vec<(Scenario, Occurrence)>, Failure> {
     let (shape, stored) = model(args)?;
     let fusions = Plan::default_for(device.fingerprint().clone(), shape, device.limits()).fusions;
     let mut sites = Vec::new();
-    for tokens in args.tokens.iter().copied().filter(|tokens| *tokens > 0) {
-        let (scenario, default) = match tokens {
-            1 => (Scenario::DECODE, &fusions.decode),
-            _ => (Scenario::prefill(tokens), &fusions.prefill),
+    let passes = args.tokens.iter().copied().filter(|tokens| *tokens > 0).map(Scenario::prefill);
+    for pass in passes.chain(args.sequences.iter().copied().map(Scenario::batch)) {
+        let default = match (pass.tokens, pass.sequences) {
+            (1, 1) => &fusions.decode,
+            (1, _) => &fusions.batched,
+            _ => &fusions.prefill,
         };
-        let found = occurrences(op, &shape, scenario, default, &stored);
-        sites.extend(found.into_iter().map(|occurrence| (tokens, occurrence)));
+        let found = occurrences(op, &shape, pass, default, &stored);
+        sites.extend(found.into_iter().map(|occurrence| (pass, occurrence)));
     }
     Ok(sites)
+}
+
+/// A pass in words.
+pub(super) fn named(pass: Scenario) -> String {
+    match pass.sequences {
+        1 => format!("a pass of {} tokens", pass.tokens),
+        sequences => format!("a step of {sequences} sequences"),
+    }
 }
 
 /// In which format a weight reaches the GPU.

@@ -91,7 +91,7 @@ pub(super) fn all(
                 if !judge.is_json() {
                     outln!("  right: {cases} cases, worst error {worst:.2} of what is allowed ({seconds:.1} s)");
                 }
-                if args.tokens.iter().all(|tokens| *tokens == 0) {
+                if args.times_nothing() {
                     let reason = format!("right in {cases} cases; it was not timed");
                     judge.say(&judge.plain(&id, Verdict::Unsure, reason))?;
                 }

@@ -3,7 +3,7 @@
 use super::args::{Args, Target};
 use super::judged::{Judge, Judgement, TimedBeside};
 use super::seen::Sightings;
-use super::sites::sites;
+use super::sites::{named, sites};
 use crate::failure::Failure;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use wgoose_measure::judge::Verdict;
 use wgoose_measure::ledger::Ledger;
 use wgoose_measure::result_cache::ResultCache;
 use wgoose_measure::runner::{KernelRunner, Runner};
+use wgoose_measure::scenario::Scenario;
 use wgoose_measure::space::{InstanceGroup, Occurrence, Scope};
 use wgoose_runtime::Device;
 use wgoose_runtime::kernel_bench::{Ceiling, roofline};
@@ -38,13 +39,13 @@ pub(super) fn time(
     let ledger = Ledger::open(samples.path().join("ledger.jsonl"))?;
     let scope = Scope { allowed: Precision::Q8, exhaustive: args.exhaustive };
     let tuner = KernelTuner::new(device.limits(), catalogue, scope);
-    let fewest = sites.iter().map(|(tokens, _)| *tokens).min();
+    let fewest = sites.iter().map(|(pass, _)| pass.tokens * pass.sequences).min();
     let mut cache = ResultCache::new(ledger, device.fingerprint().clone(), None, &mut runner);
     let mut refusals = Refusals::default();
-    for (tokens, Occurrence { group, occurs }) in sites {
+    for (pass, Occurrence { group, occurs }) in sites {
         let budget = Duration::from_secs(args.budget);
         let found = tuner.side_by_side(&group, &mut cache, target.variant.as_deref(), budget)?;
-        if let Some(sightings) = sightings.as_mut().filter(|_| Some(tokens) == fewest) {
+        if let Some(sightings) = sightings.as_mut().filter(|_| Some(pass.tokens * pass.sequences) == fewest) {
             found.timed.iter().for_each(|timed| sightings.add(&group, timed));
         }
         if !judge.is_json() {
@@ -52,10 +53,10 @@ pub(super) fn time(
                 true => format!("{} of them", group.count),
                 false => "not in the default plan, which fuses it into another op".to_owned(),
             };
-            outln!("{} in a pass of {tokens} tokens: {occurrence}", group.key);
+            outln!("{} in {}: {occurrence}", group.key, named(pass));
             print(&found, &group, &mut refusals)?;
         }
-        judgements(target, &found, (&group, tokens), judge)?;
+        judgements(target, &found, (&group, pass), judge)?;
     }
     if !judge.is_json() {
         refusals.print()?;
@@ -121,7 +122,7 @@ fn print(found: &SideBySide, group: &InstanceGroup, refusals: &mut Refusals) -> 
 fn judgements(
     target: &Target,
     found: &SideBySide,
-    (group, tokens): (&InstanceGroup, u32),
+    (group, pass): (&InstanceGroup, Scenario),
     judge: &Judge,
 ) -> Result<(), Failure> {
     let own = |timed: &&TimedVariant| target.variant.as_ref().is_none_or(|name| *name == timed.name);
@@ -132,7 +133,7 @@ fn judgements(
             Err(reason) => {
                 let verdict = Verdict::from(reason.cause);
                 if verdict != Verdict::Refused || judge.is_json() {
-                    let what = format!("{} in a pass of {tokens} tokens: {}", group.key, reason.text);
+                    let what = format!("{} in {}: {}", group.key, named(pass), reason.text);
                     judge.say(&Judgement { about: "time", ..judge.plain(&id, verdict, what) })?;
                 }
                 continue;
@@ -157,7 +158,8 @@ fn judgements(
         };
         let beside_timed = TimedBeside {
             instance: group.key.to_string(),
-            tokens,
+            tokens: pass.tokens,
+            sequences: pass.sequences,
             config: timed.label.clone(),
             us: summary.median / 1e3,
             gb_per_s: group.instance.bytes() as f64 / summary.median,
