@@ -1,15 +1,20 @@
-//! Does the sanitizer see what it is for? Takes away each barrier and each bounds test of the kernels of a variant in
-//! turn, and prints a table of what is found.
+//! Does the sanitizer see what it is for? Takes away each barrier, bounds test and clamp of kernels in turn, and prints
+//! a table of what is found; at the end, what no kernel was found to need.
 //!
-//! `cargo run --release -p wgoose-runtime --example mutations -- OP/VARIANT [default]`
+//! `cargo run --release -p wgoose-runtime --example mutations -- [default] [OP/VARIANT ...]`
+//!
+//! Without a name it takes every variant. `default` keeps to the default configuration of each.
 
+use rayon::prelude::*;
 use std::collections::BTreeMap;
-use wgoose_kernels::ops;
+use wgoose_kernels::{Variant, ops};
 use wgoose_plans::catalogue;
 use wgoose_runtime::kernel_bench::sanitize::{
     Coverage, SanitizeOptions, SanitizedCase, cases, dispatch, shader, widest_limits,
 };
-use wgoose_sanitizer::{FindingKind, MutationKind, SanitizerError};
+use wgoose_sanitizer::{Finding, FindingKind, MutationKind, SanitizerError};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// What became of a mutation in all kernels that have it.
 #[derive(Default)]
@@ -19,47 +24,70 @@ struct Fate {
     missed: u32,
 }
 
+impl Fate {
+    fn is_seen(&self) -> bool {
+        !self.found.is_empty() || self.endless > 0
+    }
+
+    fn add(&mut self, other: Fate) {
+        other.found.into_iter().for_each(|(kind, n)| *self.found.entry(kind).or_default() += n);
+        self.endless += other.endless;
+        self.missed += other.missed;
+    }
+}
+
 /// Something that is taken away: the file and line, and what it is.
 type Place = (String, MutationKind);
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (name, coverage) = match &arguments[..] {
-        [name] => (name, Coverage::Choices),
-        [name, word] if word == "default" => (name, Coverage::Default),
-        _ => return Err("OP/VARIANT [default]".into()),
-    };
-    let (op, variant) = name.split_once('/').ok_or("OP/VARIANT")?;
-    let op = ops::ALL.iter().find(|known| known.name == op).ok_or("there is no such op")?.name;
+fn main() -> Result<(), Failure> {
+    let (words, names): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word == "default");
+    let coverage = if words.is_empty() { Coverage::Choices } else { Coverage::Default };
     let catalogue = catalogue::embedded();
-    let variant = catalogue.variant(op, variant).ok_or("there is no such variant")?;
-    let (options, mut fates) = (SanitizeOptions::default(), BTreeMap::<Place, Fate>::new());
-    for case in cases(op, variant, &widest_limits(options.subgroup_size), coverage)? {
-        mutate(&case, &options, &mut fates)?;
+    let mut variants: Vec<(&'static str, &Variant)> = Vec::new();
+    for op in ops::ALL {
+        variants.extend(catalogue.variants(op.name).iter().map(|variant| (op.name, variant)));
     }
-    println!("{:<34} {:<18} {:>6} {:>7} {:>7}  as", "line", "without the", "found", "endless", "missed");
-    for ((place, kind), fate) in &fates {
-        let found: u32 = fate.found.values().sum();
-        let names: Vec<&str> = fate.found.keys().map(|kind| kind.name()).collect();
-        let (endless, missed, names) = (fate.endless, fate.missed, names.join(" "));
-        println!("{place:<34} {:<18} {found:>6} {endless:>7} {missed:>7}  {names}", kind.to_string());
+    if !names.is_empty() {
+        variants.retain(|(op, variant)| names.contains(&format!("{op}/{}", variant.name())));
     }
-    let seen = fates.values().filter(|fate| !fate.found.is_empty() || fate.endless > 0).count();
-    println!("{seen} of {} found in some kernel", fates.len());
+    let each: Vec<BTreeMap<Place, Fate>> =
+        variants.par_iter().map(|(op, variant)| mutated(op, variant, coverage)).collect::<Result<_, _>>()?;
+
+    println!("{:<40} {:>8} {:>8} {:>8} {:>8}", "kernel", "places", "found", "endless", "missed");
+    let mut all = BTreeMap::<Place, Fate>::new();
+    for ((op, variant), fates) in variants.iter().zip(each) {
+        let count = |is: &dyn Fn(&Fate) -> bool| fates.values().filter(|fate| is(fate)).count();
+        let found = count(&|fate| !fate.found.is_empty());
+        let endless = count(&|fate| fate.found.is_empty() && fate.endless > 0);
+        let (name, missed) = (format!("{op}/{}", variant.name()), count(&|fate| !fate.is_seen()));
+        println!("{name:<40} {:>8} {found:>8} {endless:>8} {missed:>8}", fates.len());
+        fates.into_iter().for_each(|(place, fate)| all.entry(place).or_default().add(fate));
+    }
+    for kind in MutationKind::ALL {
+        let places = all.iter().filter(|((_, of), _)| *of == kind);
+        let (seen, missed): (Vec<_>, Vec<_>) = places.partition(|(_, fate)| fate.is_seen());
+        println!("\nwithout the {kind}: {} of {} places found in a kernel", seen.len(), seen.len() + missed.len());
+        missed.iter().for_each(|((place, _), fate)| println!("  {place}: not found in {} kernels", fate.missed));
+    }
     Ok(())
 }
 
+/// Takes away each thing of a variant's kernels in turn.
+fn mutated(op: &'static str, variant: &Variant, coverage: Coverage) -> Result<BTreeMap<Place, Fate>, Failure> {
+    let (options, mut fates) = (SanitizeOptions::default(), BTreeMap::new());
+    for case in cases(op, variant, &widest_limits(options.subgroup_size), coverage)? {
+        mutate(&case, &options, &mut fates)?;
+    }
+    Ok(fates)
+}
+
 /// Takes away each thing of a kernel in turn.
-fn mutate(
-    case: &SanitizedCase,
-    options: &SanitizeOptions,
-    fates: &mut BTreeMap<Place, Fate>,
-) -> Result<(), Box<dyn std::error::Error>> {
+fn mutate(case: &SanitizedCase, options: &SanitizeOptions, fates: &mut BTreeMap<Place, Fate>) -> Result<(), Failure> {
     let limits = widest_limits(options.subgroup_size);
     let dispatch = dispatch(&case.kernel, &case.case, &limits, options)?;
     let whole = shader(&case.kernel)?;
     let before = whole.check(&dispatch, &options.orders)?;
-    let known = |finding: &wgoose_sanitizer::Finding| {
+    let known = |finding: &Finding| {
         before.findings.iter().any(|f| (f.kind, f.first.line) == (finding.kind, finding.first.line))
     };
     for mutation in whole.mutations()? {

@@ -19,6 +19,12 @@ pub enum MutationKind {
     Clamp,
 }
 
+impl MutationKind {
+    /// Every kind.
+    pub const ALL: [MutationKind; 4] =
+        [MutationKind::WorkgroupBarrier, MutationKind::StorageBarrier, MutationKind::BoundsTest, MutationKind::Clamp];
+}
+
 impl fmt::Display for MutationKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
