@@ -85,6 +85,10 @@ pub(crate) struct RunOptions {
     /// q15 it is f32.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) state_format: Option<StateFormat>,
+    /// Same bits for a sequence whatever its company in the batch, its place, and the passes that its tokens are divided
+    /// into. Decoding is slower. The state is f32; a plan's choices for speed are left out.
+    #[arg(long)]
+    batch_invariant: bool,
     /// Timeout for one GPU submission, in seconds. Default: 120; 3600 on a device that a CPU emulates.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     patience: Option<u64>,
@@ -342,6 +346,7 @@ impl RunOptions {
             .chunk(self.chunk)
             .precision(self.precision)
             .state_format(self.state_format)
+            .batch_invariant(self.batch_invariant)
             .patience(self.patience.map(Duration::from_secs))
             .catalogue(self.variants.of(self.kernels.catalogue()?)?)
             .pipeline_cache(self.cache.folder())
@@ -385,6 +390,7 @@ impl RunOptions {
             chunk,
             precision,
             state_format,
+            batch_invariant,
             patience,
             kernels,
             variants,
@@ -408,6 +414,7 @@ impl RunOptions {
         arguments.extend(chunk.iter().map(|c| argument("--chunk", c.to_string())));
         arguments.extend(precision.iter().map(|p| argument("--precision", p.name())));
         arguments.extend(state_format.iter().map(|s| argument("--state-format", s.name())));
+        arguments.extend(batch_invariant.then(|| "--batch-invariant".into()));
         arguments.extend(patience.iter().map(|s| argument("--patience", s.to_string())));
         arguments.extend(kernels.folder.iter().map(|k| argument("--kernels", k)));
         arguments.extend(variants.forced.iter().map(|(op, v)| argument("--variant", format!("{op}/{v}"))));

@@ -86,6 +86,7 @@ pub(crate) struct Options {
     pub(crate) prefix_cache: Option<Bytes>,
     pub(crate) embedding_cache: Option<Bytes>,
     pub(crate) embedding_store: Option<PathBuf>,
+    pub(crate) batch_invariant: bool,
 }
 
 impl Options {
@@ -110,6 +111,7 @@ impl Options {
             .device(self.device.map(Adapter::name))
             .plan(PlanChoice::named(self.plan.map(Into::into)))
             .allow_foreign_plan(self.foreign_plan)
+            .batch_invariant(self.batch_invariant)
             .ignore_unknown(self.ignore_unknown)
             .vocabulary(VocabularyChoice::named(self.vocab.map(Into::into)))
             .adapter(self.adapter)

@@ -85,7 +85,8 @@ impl Model {
     /// adapter's index, PCI address, UUID, or an unambiguous part of its name. cpu: run on the slow reference instead.
     /// gpu_budget: most GPU memory to use, bytes or text such as '600MiB'; weights that do not fit pass through a ring.
     /// eager: upload every weight at once.
-    /// chunk: most tokens in one pass. prefix_cache: memory for the states of prompts, off unless given.
+    /// chunk: most tokens in one pass. batch_invariant: the same bits for a sequence whatever its company in a batch and
+    /// the passes that its tokens are divided into; decoding is slower. prefix_cache: memory for the states of prompts, off unless given.
     /// embedding_cache, embedding_store: memory and a file for embeddings, off unless given. ignore_unknown: run a model
     /// without the tensors that no op reads; otherwise such a file is a LoadError. adapter: a file with a LoRA, PiSSA,
     /// DiSHA (Bone) or MiSS that is merged into the weights, or a tuple of it and the factor of what it adds.
@@ -97,7 +98,7 @@ impl Model {
     #[staticmethod]
     #[pyo3(signature = (path, plan=None, device=None, gpu_budget=None, cpu=false, *, foreign_plan=false, eager=false,
         chunk=None, prefix_cache=None, embedding_cache=None, embedding_store=None, ignore_unknown=false,
-        vocab=None, adapter=None, adapter_initial=None))]
+        vocab=None, adapter=None, adapter_initial=None, batch_invariant=false))]
     fn load(
         py: Python<'_>,
         path: PathBuf,
@@ -115,6 +116,7 @@ impl Model {
         vocab: Option<PathBuf>,
         adapter: Option<Merging>,
         adapter_initial: Option<PathBuf>,
+        batch_invariant: bool,
     ) -> PyResult<Self> {
         fork::enter()?;
         let options = Options {
@@ -131,6 +133,7 @@ impl Model {
             prefix_cache,
             embedding_cache,
             embedding_store,
+            batch_invariant,
         };
         let builder = options.builder()?;
         running::wait_for(py, move || {

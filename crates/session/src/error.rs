@@ -21,6 +21,9 @@ pub enum SessionError {
     /// The plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// The CPU reference is not batch-invariant.
+    #[error("batch-invariant results need a GPU: the CPU reference rounds the state after each pass")]
+    InvariantOnCpu,
     /// There is no vocabulary for the model.
     #[error("this model can only be given token ids, no text: {0}")]
     Vocabulary(#[source] ModelVocabularyError),

@@ -13,19 +13,32 @@ fn prompts_are_continued_together_as_alone() {
     std::fs::write(folder.path().join("prompts.txt"), "goose\nswan\nduck\n").unwrap();
     let sources =
         ["--prompt goose --prompt swan --prompt duck", "--prompts prompts.txt", "--prompts prompts.txt --together 2"];
-    let alone = ["goose", "swan", "duck"].map(|prompt| run(format!("generate tiny.gguf --prompt {prompt} {settings}")));
-    for source in sources {
-        let lines = run(format!("generate tiny.gguf {source} {settings}"));
-        let mut seen = [false; 3];
-        for line in lines.lines() {
-            let line: Value = serde_json::from_str(line).unwrap();
-            let index = line["prompt"].as_u64().unwrap() as usize;
-            assert_eq!(format!("{}\n", line["text"].as_str().unwrap()), alone[index], "{source}");
-            assert!(line["tokens"].as_u64().unwrap() <= 12);
-            seen[index] = true;
+    for mode in ["", " --batch-invariant"] {
+        let alone = ["goose", "swan", "duck"]
+            .map(|prompt| run(format!("generate tiny.gguf --prompt {prompt} {settings}{mode}")));
+        for source in sources {
+            let lines = run(format!("generate tiny.gguf {source} {settings}{mode}"));
+            let mut seen = [false; 3];
+            for line in lines.lines() {
+                let line: Value = serde_json::from_str(line).unwrap();
+                let index = line["prompt"].as_u64().unwrap() as usize;
+                assert_eq!(format!("{}\n", line["text"].as_str().unwrap()), alone[index], "{source}{mode}");
+                assert!(line["tokens"].as_u64().unwrap() <= 12);
+                seen[index] = true;
+            }
+            assert_eq!((lines.lines().count(), seen), (3, [true; 3]), "{source}{mode}");
         }
-        assert_eq!((lines.lines().count(), seen), (3, [true; 3]), "{source}");
     }
+}
+
+#[test]
+fn the_reference_is_not_batch_invariant_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let line = "generate tiny.gguf --prompt a -n 1 --backend cpu --batch-invariant";
+    let output = wgoose(folder.path(), line.split(' '));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && told.contains("batch-invariant results need a GPU"), "{told}");
 }
 
 #[test]

@@ -119,6 +119,12 @@ pub enum PlanError {
     /// Sizes or chunk that no plan can have.
     #[error("the plan's prefill chunk is {0}: it must be between 1 and 65535")]
     Chunk(u32),
+    /// It says `invariant`, and has what varies with the batch.
+    #[error(
+        "the plan is batch-invariant, so it can have no choices, no persistent kernel, an f32 state, and the same fusions \
+         for decode, batched and prefill"
+    )]
+    Invariant,
     /// Multiprocessors that no device has.
     #[error("the plan is for {0} multiprocessors: there must be between 1 and 65535")]
     Multiprocessors(u32),

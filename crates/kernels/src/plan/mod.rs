@@ -21,13 +21,17 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Write;
 use std::path::Path;
-use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, ModelShape, Weight};
+use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, ModelShape, Target, Weight};
 
 /// Version of the plan's schema; another one is refused.
 pub const SCHEMA: u32 = 3;
 
 /// Longest name in a plan.
 const MOST_NAME_BYTES: usize = 1024;
+
+/// Tokens of the pass whose kernels a batch-invariant plan takes for every pass: those of a long prompt, of which no sum
+/// depends on how many tokens there are.
+const INVARIANT_ROWS: u32 = 2048;
 
 /// Fusions that put matrices of different formats in one op.
 const GROUPS: [Fusion; 2] = [Fusion::LoraGroup, Fusion::Project];
@@ -97,6 +101,9 @@ pub struct Plan {
     /// where it is f32.
     #[serde(default, skip_serializing_if = "is_default")]
     pub state: StateFormat,
+    /// Whether a token has the same bits in every pass ([`Plan::batch_invariant`]). Not named where it need not.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub invariant: bool,
     /// Kernels chosen; an instance not named here takes the default.
     pub choices: Vec<Choice>,
     /// What the tuner measured of this very content ([`Plan::with_evidence`]). `None` in a default plan.
@@ -230,6 +237,7 @@ impl Plan {
             k_major: BTreeSet::new(),
             precision: if has_matrix_units { Precision::F16 } else { Precision::F32 },
             state: StateFormat::F32,
+            invariant: false,
             choices: Vec::new(),
             evidence: None,
             lost_evidence: false,
@@ -297,6 +305,9 @@ impl Plan {
         if let Some(choice) = plan.choices.iter().find(|choice| !keys.insert(&choice.key)) {
             return Err(PlanError::Twice(choice.key.to_string()));
         }
+        if plan.invariant && !plan.is_invariant_throughout() {
+            return Err(PlanError::Invariant);
+        }
         match plan.k_major.iter().find(|role| **role != LayerWeight::FfnValue) {
             Some(role) => Err(PlanError::KMajor(*role)),
             None => Ok(plan.without_lost_evidence()),
@@ -342,6 +353,40 @@ impl Plan {
         }
         let state = if self.state.precision() <= precision { self.state } else { StateFormat::F32 };
         Plan { precision: self.precision.min(precision), state, ..self }
+    }
+
+    /// The plan with which text, logits, states and hidden states of a sequence do not depend on its company, on its
+    /// place in a batch, or on how its tokens are divided among passes: every pass has the ops of prefill, and each op
+    /// adds up as the default kernel of a long prompt does. Decoding is slower so. The state is f32: f16 would round it
+    /// after each pass. Kernels that were chosen for speed are left out.
+    #[must_use]
+    pub fn batch_invariant(self) -> Plan {
+        Plan {
+            fusions: Fusions::all(self.fusions.prefill),
+            persistent: None,
+            hand_over: crate::HandOver::Barrier,
+            state: StateFormat::F32,
+            invariant: true,
+            choices: Vec::new(),
+            evidence: None,
+            ..self
+        }
+    }
+
+    /// Whether it says what [`Plan::batch_invariant`] makes of it.
+    fn is_invariant_throughout(&self) -> bool {
+        let bare = |plan: Plan| Plan { evidence: None, ..plan };
+        bare(self.clone()) == self.clone().batch_invariant()
+    }
+
+    /// The number of tokens whose kernels all passes to that target take, or add up like: bits do not depend on how
+    /// many there are. `None`: every pass takes what is fastest for it. Passes to hidden states are alike in any plan.
+    pub fn alike(&self, target: Target) -> Option<u32> {
+        match target {
+            _ if self.invariant => Some(INVARIANT_ROWS),
+            Target::Logits => None,
+            _ => Some(self.prefill_chunk),
+        }
     }
 
     /// A device's limits with the number of multiprocessors that the plan was made with.

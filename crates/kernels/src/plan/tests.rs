@@ -131,6 +131,28 @@ fn a_plan_stores_the_synchronisation_of_its_phases() {
 }
 
 #[test]
+fn a_batch_invariant_plan_has_nothing_that_varies() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.ron");
+    assert!(!plan().to_ron().contains("invariant"), "a plan says only what it changes");
+    let invariant = Plan { persistent: Some(8), state: StateFormat::F16, ..plan() }.batch_invariant();
+    invariant.save(&path).unwrap();
+    assert!(std::fs::read_to_string(&path).unwrap().contains("invariant: true"));
+    assert_eq!(Plan::load(&path).unwrap(), invariant);
+    assert_ne!(invariant.hash(), Plan { invariant: false, ..invariant.clone() }.hash());
+    assert_eq!((invariant.alike(Target::Logits), plan().alike(Target::Logits)), (Some(2048), None));
+    for varying in [
+        Plan { choices: plan().choices, ..invariant.clone() },
+        Plan { persistent: Some(8), ..invariant.clone() },
+        Plan { state: StateFormat::F16, ..invariant.clone() },
+        Plan { fusions: Fusions { decode: FusionSet::new(), ..invariant.fusions.clone() }, ..invariant.clone() },
+    ] {
+        varying.save(&path).unwrap();
+        assert!(matches!(refused(&path), PlanError::Invariant));
+    }
+}
+
+#[test]
 fn impossible_plans_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.ron");

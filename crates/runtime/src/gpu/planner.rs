@@ -7,7 +7,7 @@ use crate::schedule::{
     Bound, Choose, Dispatch, FuseError, Fused, Memory, Places, Recording, StateLayout, Tensors, fuse, record,
 };
 use std::sync::Arc;
-use wgoose_graph::{BatchShape, Format, Graph, Target, Weight, WeightClass};
+use wgoose_graph::{BatchShape, Format, Graph, Weight, WeightClass};
 use wgoose_kernels::{Catalogue, Limits, Plan};
 use wgoose_loader::Model;
 
@@ -58,7 +58,7 @@ impl Planner {
             format: &|weight| self.format(weight),
             shards: &|weight| Ok(self.shards(weight)?.iter().map(|w| w.first..w.first + w.rows).collect()),
         };
-        let like_rows = (pass.target != Target::Logits).then_some(self.plan.prefill_chunk);
+        let like_rows = self.plan.alike(pass.target);
         let limits = &self.plan.limits(&self.limits);
         record(
             graph,

@@ -121,6 +121,9 @@ pub(crate) struct Choose<'a> {
     pub(crate) catalogue: &'a Catalogue,
 }
 
+/// Sequences of the pass whose kernels a batch-invariant plan takes: a recurrence has other configurations for few.
+const INVARIANT_SEGMENTS: u32 = 32;
+
 /// A variant, its configuration, and the rows of the instance that it was chosen for.
 type Chosen<'a> = Option<(&'a Variant, Config, u32)>;
 
@@ -133,11 +136,11 @@ impl Choose<'_> {
     /// What an instance takes. Where all have the bits of another number of rows, that is what so many take, unless kernels for
     /// its own add up in the same order.
     fn first(&self, instance: &Instance) -> Result<Chosen<'_>, PlanError> {
-        let rows = self.like_rows.unwrap_or(instance.rows);
-        let like = Instance { rows, ..instance.clone() };
+        let like = self.like(instance);
         let Some((variant, config)) = self.plan.first_admitted(&like, self.limits, self.catalogue)? else {
             return Ok(None);
         };
+        let rows = like.rows;
         let own = match variant.sums(&config).filter(|_| rows != instance.rows) {
             Some(sums) => self.plan.first_with_sums(&sums, instance, self.limits, self.catalogue)?,
             None => None,
@@ -146,6 +149,13 @@ impl Choose<'_> {
             Some((variant, config)) => (variant, config, instance.rows),
             None => (variant, config, rows),
         }))
+    }
+
+    /// The instance for which one is taken: that of the pass whose bits all have.
+    fn like(&self, instance: &Instance) -> Instance {
+        let rows = self.like_rows.unwrap_or(instance.rows);
+        let segments = if self.plan.invariant { INVARIANT_SEGMENTS } else { instance.segments };
+        Instance { rows, segments, ..instance.clone() }
     }
 
     /// The kernel of an instance, of the variant that is chosen unless the device's limits refuse it.
@@ -159,10 +169,7 @@ impl Choose<'_> {
         }
         let (variant, config, kernel) = match first {
             Some(Ok(made)) => made,
-            Some(Err(_)) | None => {
-                let like = Instance { rows: self.like_rows.unwrap_or(instance.rows), ..instance.clone() };
-                self.plan.choose(&like, self.limits, self.catalogue)?
-            }
+            Some(Err(_)) | None => self.plan.choose(&self.like(instance), self.limits, self.catalogue)?,
         };
         let workgroups = variant.workgroups(instance, &config, self.limits)?;
         let partials = variant.partials(instance, &config, self.limits)?;

@@ -3,7 +3,7 @@
 use super::{Bound, Choose, Recording, Tensors, record};
 use std::collections::{BTreeMap, BTreeSet};
 use wgoose_graph::{BatchShape, Format, Graph, LoraRanks, ModelShape, Target, WeightClass, rewrite, rwkv7};
-use wgoose_kernels::{DeviceFingerprint, Feature, Limits, Plan, Precision};
+use wgoose_kernels::{Catalogue, DeviceFingerprint, Feature, Limits, Plan, Precision};
 use wgoose_plans::catalogue;
 
 const SHAPE: ModelShape = ModelShape {
@@ -25,6 +25,22 @@ fn recorded(tokens: u32, precision: Precision) -> (Graph, Recording) {
 
 /// The same with the bits of so many rows.
 fn recorded_like(tokens: u32, like_rows: Option<u32>, precision: Precision) -> (Graph, Recording) {
+    let plan = |device, limits: &Limits, catalogue: &Catalogue| {
+        Plan::default_for(device, SHAPE, limits).at_most(precision, catalogue)
+    };
+    recorded_of(&SHAPE, (tokens, 1), like_rows, &plan)
+}
+
+/// A plan for a device.
+type Planned<'a> = &'a dyn Fn(DeviceFingerprint, &Limits, &Catalogue) -> Plan;
+
+/// The recording of a model's pass over tokens of so many sequences, by a plan.
+fn recorded_of(
+    model: &ModelShape,
+    (tokens, segments): (u32, u32),
+    like_rows: Option<u32>,
+    plan: Planned<'_>,
+) -> (Graph, Recording) {
     let limits = Limits {
         workgroup_threads: 1024,
         workgroup_memory: 48 << 10,
@@ -38,15 +54,16 @@ fn recorded_like(tokens: u32, like_rows: Option<u32>, precision: Precision) -> (
     let (adapter, driver, backend, wgpu) = (text(), text(), text(), text());
     let device = DeviceFingerprint { adapter, vendor: 0, device: 0, driver, backend, wgpu };
     let catalogue = catalogue::embedded();
-    let plan = Plan::default_for(device, SHAPE, &limits).at_most(precision, &catalogue);
-    let mut graph = rwkv7::forward_to(&SHAPE, Target::Logits).unwrap();
+    let plan = plan(device, &limits, &catalogue);
+    let mut graph = rwkv7::forward_to(model, Target::Logits).unwrap();
     rewrite::apply(&mut graph, &plan.fusions.prefill).unwrap();
     let tensors = Tensors {
         format: &|weight| if weight.class() == WeightClass::Matrix { Format::F16 } else { Format::F32 },
-        shards: &|weight| Ok(std::iter::once(0..weight.shape(&SHAPE)[0]).collect()),
+        shards: &|weight| Ok(std::iter::once(0..weight.shape(model)[0]).collect()),
     };
+    let like_rows = like_rows.or(plan.alike(Target::Logits));
     let choose = Choose { plan: &plan, like_rows, limits: &limits, catalogue: &catalogue };
-    let recording = record(&graph, &BatchShape { tokens, segments: 1, outputs: 1 }, &tensors, &choose).unwrap();
+    let recording = record(&graph, &BatchShape { tokens, segments, outputs: segments }, &tensors, &choose).unwrap();
     (graph, recording)
 }
 
@@ -103,5 +120,31 @@ fn few_rows_with_the_bits_of_many_take_small_tiles() {
     // What no other kernel adds up alike is the kernel of many rows.
     for role in ["att.wkv", "att.shift", "att.gated"] {
         assert!(alike.iter().all(|alike| alike[role] == many[role]), "{role}");
+    }
+}
+
+/// Of each op the kernels for any number of tokens and sequences are one, or tiles of different sizes that add up along
+/// all of K alike.
+#[test]
+fn kernels_of_an_invariant_plan_do_not_depend_on_the_batch() {
+    let plan =
+        |device, limits: &Limits, _: &Catalogue, model| Plan::default_for(device, model, limits).batch_invariant();
+    for heads in [12, 32, 40, 64] {
+        let model = ModelShape { width: heads * 64, ffn: heads * 256, ..SHAPE };
+        let kernels = |tokens, segments| -> BTreeMap<&'static str, String> {
+            let planned = |device, limits: &Limits, catalogue: &Catalogue| plan(device, limits, catalogue, model);
+            let (graph, recording) = recorded_of(&model, (tokens, segments), None, &planned);
+            let label = |d: &super::Dispatch| {
+                let label = &recording.kernels[d.kernel].label;
+                assert!(!label.contains("streamk"), "its workgroups share K by the number of tiles: {label}");
+                let tiles = label.contains("/gemm_coop") && !label.contains("splitk");
+                if tiles { "tiles".to_owned() } else { label.clone() }
+            };
+            recording.dispatches.iter().map(|d| (graph.op(d.node).role, label(d))).collect()
+        };
+        let long = kernels(1000, 1);
+        for (tokens, segments) in [(1, 1), (2, 2), (17, 1), (32, 32), (100, 3), (256, 256), (1000, 16)] {
+            assert_eq!(kernels(tokens, segments), long, "{heads} heads, {tokens} tokens of {segments} sequences");
+        }
     }
 }

@@ -39,6 +39,7 @@ pub struct SessionBuilder {
     foreign_plan: bool,
     precision: Option<Precision>,
     state: Option<StateFormat>,
+    invariant: bool,
     chunk: Option<u32>,
     catalogue: Arc<Catalogue>,
     pipeline_cache: Option<PathBuf>,
@@ -72,6 +73,7 @@ impl Default for SessionBuilder {
             foreign_plan: false,
             precision: None,
             state: None,
+            invariant: false,
             chunk: None,
             catalogue: catalogue::embedded(),
             pipeline_cache: wgoose_files::default_cache_dir(),
@@ -143,6 +145,13 @@ impl SessionBuilder {
     /// it f32.
     pub fn state_format(mut self, format: Option<StateFormat>) -> Self {
         self.state = format;
+        self
+    }
+
+    /// Makes what a sequence computes independent of its company, of its place in a batch and of how its tokens are
+    /// divided among passes, bit for bit; decoding is slower: see [`Plan::batch_invariant`]. Needs a GPU. Default: off.
+    pub fn batch_invariant(mut self, invariant: bool) -> Self {
+        self.invariant = invariant;
         self
     }
 

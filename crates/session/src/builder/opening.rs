@@ -89,6 +89,9 @@ impl SessionBuilder {
     }
 
     fn open_on_cpu(&self, model: Arc<Model>) -> Result<Opened, SessionError> {
+        if self.invariant {
+            return Err(SessionError::InvariantOnCpu);
+        }
         let engine = Engine::cpu(Arc::clone(&model), 1)?;
         let engine = match self.chunk {
             Some(chunk) => engine.with_chunk(chunk as usize),

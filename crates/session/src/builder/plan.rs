@@ -48,6 +48,7 @@ impl SessionBuilder {
             Some(precision) => plan.at_most(precision, &self.catalogue),
             None => plan,
         };
+        let plan = if self.invariant { plan.batch_invariant() } else { plan };
         Ok(Chosen { plan, report })
     }
 

@@ -7,6 +7,7 @@ mod deep_embed;
 mod faults;
 mod folded_norm;
 mod hidden;
+mod invariant;
 mod layouts;
 mod laziness;
 mod lesser_devices;
