@@ -85,8 +85,8 @@ pub(crate) struct RunOptions {
     /// q15 it is f32.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) state_format: Option<StateFormat>,
-    /// Same bits for a sequence whatever its company in the batch, its place, and the passes that its tokens are divided
-    /// into. Decoding is slower. The state is f32; a plan's choices for speed are left out.
+    /// Compute identical bits for a sequence at every batch size, at every position in the batch, and however its tokens
+    /// are split into passes. Decoding is slower. The state is f32, and the plan's kernels are not used.
     #[arg(long)]
     batch_invariant: bool,
     /// Timeout for one GPU submission, in seconds. Default: 120; 3600 on a device that a CPU emulates.

@@ -1,4 +1,4 @@
-// idea: one workgroup per segment and head; a thread keeps a part of several rows of the state and derives its columns' operands in registers: one barrier a token.
+// idea: one workgroup per segment and head; a thread keeps parts of 4 or 8 rows of the state and computes the operands of its columns in registers: one barrier a token.
 // needs: subgroups
 // grid: segments * heads
 // default: 5

@@ -29,8 +29,8 @@ pub const SCHEMA: u32 = 3;
 /// Longest name in a plan.
 const MOST_NAME_BYTES: usize = 1024;
 
-/// Tokens of the pass whose kernels a batch-invariant plan takes for every pass: those of a long prompt, of which no sum
-/// depends on how many tokens there are.
+/// Rows whose default kernels a batch-invariant plan uses for every pass: for a long prompt no kernel divides its sums
+/// by the number of rows.
 const INVARIANT_ROWS: u32 = 2048;
 
 /// Fusions that put matrices of different formats in one op.
@@ -101,7 +101,8 @@ pub struct Plan {
     /// where it is f32.
     #[serde(default, skip_serializing_if = "is_default")]
     pub state: StateFormat,
-    /// Whether a token has the same bits in every pass ([`Plan::batch_invariant`]). Not named where it need not.
+    /// Whether results are independent of the batch, to the bit ([`Plan::batch_invariant`]). Not named where they may
+    /// depend on it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub invariant: bool,
     /// Kernels chosen; an instance not named here takes the default.
@@ -355,10 +356,10 @@ impl Plan {
         Plan { precision: self.precision.min(precision), state, ..self }
     }
 
-    /// The plan with which text, logits, states and hidden states of a sequence do not depend on its company, on its
-    /// place in a batch, or on how its tokens are divided among passes: every pass has the ops of prefill, and each op
-    /// adds up as the default kernel of a long prompt does. Decoding is slower so. The state is f32: f16 would round it
-    /// after each pass. Kernels that were chosen for speed are left out.
+    /// The batch-invariant plan: text, logits, states and hidden states of a sequence have identical bits at every batch
+    /// size, at every position in the batch, and however its tokens are split into passes. Every pass has the ops of
+    /// prefill, and each kernel adds up in the order of the default kernel for a long prompt, which makes decode slower.
+    /// The state is f32: an f16 state is rounded after each pass. The plan's choices are dropped.
     #[must_use]
     pub fn batch_invariant(self) -> Plan {
         Plan {
@@ -379,8 +380,9 @@ impl Plan {
         bare(self.clone()) == self.clone().batch_invariant()
     }
 
-    /// The number of tokens whose kernels all passes to that target take, or add up like: bits do not depend on how
-    /// many there are. `None`: every pass takes what is fastest for it. Passes to hidden states are alike in any plan.
+    /// The number of rows whose kernels every pass to that target uses, or kernels with the same order of sums, so that
+    /// bits do not depend on the number of rows. `None`: each pass uses the kernels for its own rows. Passes to hidden
+    /// states have such a number in every plan.
     pub fn alike(&self, target: Target) -> Option<u32> {
         match target {
             _ if self.invariant => Some(INVARIANT_ROWS),

@@ -165,13 +165,13 @@ class Model:
         this device and model, else one that ships, else the default. foreign_plan: accept a file made on another
         device. device: an adapter's index, PCI address, UUID, or an unambiguous part of its name. cpu: run on the slow
         reference instead. gpu_budget: most GPU memory to use, bytes or text such as '600MiB'; weights that do not fit
-        pass through a ring. eager: upload every weight at once. chunk: most tokens in one pass. batch_invariant: the
-        same bits for a sequence whatever its company in a batch and the passes that its tokens are divided into;
-        decoding is slower. prefix_cache: memory for the states of prompts, off unless given. embedding_cache,
-        embedding_store: memory and a file for embeddings, off unless given. ignore_unknown: run a model without the
-        tensors that no op reads; otherwise such a file is a LoadError. adapter: a file with a LoRA, PiSSA, DiSHA (Bone)
-        or MiSS that is merged into the weights, or a tuple of it and the factor of what it adds. adapter_initial: the
-        init_pissa.pth of a PiSSA.
+        pass through a ring. eager: upload every weight at once. chunk: most tokens in one pass. batch_invariant:
+        identical bits for a sequence at every batch size and however its tokens are split into passes; decoding is
+        slower. prefix_cache: memory for the states of prompts, off unless given. embedding_cache, embedding_store:
+        memory and a file for embeddings, off unless given. ignore_unknown: run a model without the tensors that no op
+        reads; otherwise such a file is a LoadError. adapter: a file with a LoRA, PiSSA, DiSHA (Bone) or MiSS that is
+        merged into the weights, or a tuple of it and the factor of what it adds. adapter_initial: the init_pissa.pth of
+        a PiSSA.
         vocab: a vocabulary file, or 'world', for a model whose file has none and that has other than 65536 tokens.
 
         Raises LoadError, DeviceError, PlanError, InputError; KeyboardInterrupt at once, while a thread ends what was

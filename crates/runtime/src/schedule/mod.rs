@@ -121,7 +121,7 @@ pub(crate) struct Choose<'a> {
     pub(crate) catalogue: &'a Catalogue,
 }
 
-/// Sequences of the pass whose kernels a batch-invariant plan takes: a recurrence has other configurations for few.
+/// Batch size for which a batch-invariant plan chooses kernels: the recurrence has other configurations for a small one.
 const INVARIANT_SEGMENTS: u32 = 32;
 
 /// A variant, its configuration, and the rows of the instance that it was chosen for.
@@ -151,7 +151,7 @@ impl Choose<'_> {
         }))
     }
 
-    /// The instance for which one is taken: that of the pass whose bits all have.
+    /// The instance for which a kernel is chosen: one of the pass whose bits all passes have.
     fn like(&self, instance: &Instance) -> Instance {
         let rows = self.like_rows.unwrap_or(instance.rows);
         let segments = if self.plan.invariant { INVARIANT_SEGMENTS } else { instance.segments };

@@ -148,8 +148,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Makes what a sequence computes independent of its company, of its place in a batch and of how its tokens are
-    /// divided among passes, bit for bit; decoding is slower: see [`Plan::batch_invariant`]. Needs a GPU. Default: off.
+    /// Computes identical bits for a sequence at every batch size, at every position in the batch, and however its
+    /// tokens are split into passes; decode is slower: see [`Plan::batch_invariant`]. Needs a GPU. Default: off.
     pub fn batch_invariant(mut self, invariant: bool) -> Self {
         self.invariant = invariant;
         self

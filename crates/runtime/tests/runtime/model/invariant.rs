@@ -1,5 +1,5 @@
-//! A batch-invariant plan: what a sequence computes does not depend on its company, its place, or how its tokens are
-//! divided among passes.
+//! A batch-invariant plan computes identical bits for a sequence at every batch size, at every position in the batch, and
+//! however its tokens are split into passes.
 
 use crate::model::world::{SHAPE, default_plan, device, model, planned, tokens};
 use std::ops::ControlFlow;
@@ -10,23 +10,23 @@ use wgoose_runtime::{CancelToken, Continuation, Engine, Outputs, Penalties, Samp
 /// Sequences there are.
 const TEXTS: usize = 12;
 
-/// Random schedules of each model: `WGOOSE_INVARIANT_SCHEDULES` has more.
+/// Random schedules of each model; the variable `WGOOSE_INVARIANT_SCHEDULES` changes the number.
 const SCHEDULES: u64 = 25;
 
-/// What a sequence has come to.
+/// The results of a sequence.
 #[derive(Clone, PartialEq)]
 struct Outcome {
     /// Bits of the logits after its last token.
     logits: Vec<u32>,
     state: StateData,
-    /// What is chosen next, and the state after that.
+    /// Tokens that are chosen next, and the state after them.
     chosen: Vec<u32>,
     after: StateData,
 }
 
-/// Each text alone in one pass, and then with others, in random pieces and places.
+/// Each text alone in one pass, and then in random batches, pieces and slots.
 #[test]
-fn a_sequence_has_the_same_bits_in_any_company() {
+fn a_sequence_has_the_same_bits_in_every_batch() {
     let schedules = std::env::var("WGOOSE_INVARIANT_SCHEDULES").map_or(SCHEDULES, |n| n.parse().unwrap());
     let device = device();
     for mix in [Mix::F16, Mix::Q4_K_M] {
@@ -58,9 +58,9 @@ fn a_sequence_has_the_same_bits_in_any_company() {
     }
 }
 
-/// What a text is embedded by.
+/// Embeddings are made of hidden states.
 #[test]
-fn hidden_states_have_the_same_bits_in_any_company() {
+fn hidden_states_have_the_same_bits_in_every_batch() {
     let (device, model) = (device(), model(Mix::F16));
     let plan = default_plan(&device, &model).batch_invariant();
     let mut engine = planned(&device, &model, plan, 4).unwrap();
@@ -76,9 +76,9 @@ fn hidden_states_have_the_same_bits_in_any_company() {
     assert!(together.iter().map(|rows| bits(rows)).eq(alone.iter().map(|rows| bits(rows))));
 }
 
-/// The usual plan is what the test would find out: it takes other kernels for one row.
+/// The tests above can fail: the default plan has other kernels for one row than for many.
 #[test]
-fn the_usual_plan_varies() {
+fn the_default_plan_varies_with_the_batch() {
     let (device, model) = (device(), model(Mix::F16));
     let mut engine = planned(&device, &model, default_plan(&device, &model), 4).unwrap();
     let text = tokens(1, 20);
@@ -142,7 +142,7 @@ fn read_in_pieces(
     logits
 }
 
-/// Where sequences stand, and what each chooses next in the company of the others.
+/// The states of sequences, the tokens that they choose next in one batch, and the states after those.
 fn outcomes(engine: &mut Engine, places: &[(usize, usize)], logits: &[Vec<f32>]) -> Vec<Outcome> {
     let states: Vec<StateData> = places.iter().map(|(_, slot)| engine.state(*slot).unwrap()).collect();
     let penalties = Penalties { presence: 0.5, frequency: 0.1, decay: 0.9 };

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Tokens in the timed passes, of one sequence; 0 skips timing.
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,64")]
     pub(super) tokens: Vec<u32>,
-    /// Also time steps of decoding that many sequences, a token each.
+    /// Also time decode steps at these batch sizes.
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) sequences: Vec<u32>,
     /// Random test cases for each variant.
