@@ -145,7 +145,7 @@ fn a_batch_invariant_plan_has_nothing_that_varies() {
         Plan { choices: plan().choices, ..invariant.clone() },
         Plan { persistent: Some(8), ..invariant.clone() },
         Plan { state: StateFormat::F16, ..invariant.clone() },
-        Plan { fusions: Fusions { decode: FusionSet::new(), ..invariant.fusions.clone() }, ..invariant.clone() },
+        Plan { fusions: Fusions { decode: FusionSet::new(), ..invariant.fusions.clone() }, ..invariant },
     ] {
         varying.save(&path).unwrap();
         assert!(matches!(refused(&path), PlanError::Invariant));
