@@ -86,10 +86,10 @@ impl Model {
     /// gpu_budget: most GPU memory to use, bytes or text such as '600MiB'; weights that do not fit pass through a ring.
     /// eager: upload every weight at once.
     /// chunk: most tokens in one pass. batch_invariant: identical bits for a sequence at every batch size and however
-    /// its tokens are split into passes; decoding is slower. prefix_cache: memory for the states of prompts, off unless given.
-    /// embedding_cache, embedding_store: memory and a file for embeddings, off unless given. ignore_unknown: run a model
-    /// without the tensors that no op reads; otherwise such a file is a LoadError. adapter: a file with a LoRA, PiSSA,
-    /// DiSHA (Bone) or MiSS that is merged into the weights, or a tuple of it and the factor of what it adds.
+    /// its tokens are split into passes; decoding is slower. prefix_cache: memory for the states of prompts, off unless
+    /// given. embedding_cache, embedding_store: memory and a file for embeddings, off unless given. ignore_unknown: run
+    /// a model without the tensors that no op reads; otherwise such a file is a LoadError. adapter: a file with a LoRA,
+    /// PiSSA, DiSHA (Bone) or MiSS that is merged into the weights, or a tuple of it and the factor of what it adds.
     /// adapter_initial: the init_pissa.pth of a PiSSA.
     /// vocab: a vocabulary file, or 'world', for a model whose file has none and that has other than 65536 tokens.
     ///

@@ -121,8 +121,8 @@ pub enum PlanError {
     Chunk(u32),
     /// It says `invariant`, and has what varies with the batch.
     #[error(
-        "the plan is batch-invariant, so it can have no choices, no persistent kernel, an f32 state, and the same fusions \
-         for decode, batched and prefill"
+        "the plan is batch-invariant: it must have an f32 state and equal fusions for decode, batched and prefill, and \
+         neither choices nor a persistent kernel"
     )]
     Invariant,
     /// Multiprocessors that no device has.

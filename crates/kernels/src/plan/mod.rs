@@ -5,6 +5,7 @@ mod default_kernel;
 mod error;
 mod evidence;
 mod file;
+mod invariant;
 #[cfg(test)]
 mod tests;
 mod tuning_key;
@@ -21,17 +22,13 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Write;
 use std::path::Path;
-use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, ModelShape, Target, Weight};
+use wgoose_graph::{Format, Fusion, FusionSet, LayerWeight, ModelShape, Weight};
 
 /// Version of the plan's schema; another one is refused.
 pub const SCHEMA: u32 = 3;
 
 /// Longest name in a plan.
 const MOST_NAME_BYTES: usize = 1024;
-
-/// Rows whose default kernels a batch-invariant plan uses for every pass: for a long prompt no kernel divides its sums
-/// by the number of rows.
-const INVARIANT_ROWS: u32 = 2048;
 
 /// Fusions that put matrices of different formats in one op.
 const GROUPS: [Fusion; 2] = [Fusion::LoraGroup, Fusion::Project];
@@ -354,41 +351,6 @@ impl Plan {
         }
         let state = if self.state.precision() <= precision { self.state } else { StateFormat::F32 };
         Plan { precision: self.precision.min(precision), state, ..self }
-    }
-
-    /// The batch-invariant plan: text, logits, states and hidden states of a sequence have identical bits at every batch
-    /// size, at every position in the batch, and however its tokens are split into passes. Every pass has the ops of
-    /// prefill, and each kernel adds up in the order of the default kernel for a long prompt, which makes decode slower.
-    /// The state is f32: an f16 state is rounded after each pass. The plan's choices are dropped.
-    #[must_use]
-    pub fn batch_invariant(self) -> Plan {
-        Plan {
-            fusions: Fusions::all(self.fusions.prefill),
-            persistent: None,
-            hand_over: crate::HandOver::Barrier,
-            state: StateFormat::F32,
-            invariant: true,
-            choices: Vec::new(),
-            evidence: None,
-            ..self
-        }
-    }
-
-    /// Whether it says what [`Plan::batch_invariant`] makes of it.
-    fn is_invariant_throughout(&self) -> bool {
-        let bare = |plan: Plan| Plan { evidence: None, ..plan };
-        bare(self.clone()) == self.clone().batch_invariant()
-    }
-
-    /// The number of rows whose kernels every pass to that target uses, or kernels with the same order of sums, so that
-    /// bits do not depend on the number of rows. `None`: each pass uses the kernels for its own rows. Passes to hidden
-    /// states have such a number in every plan.
-    pub fn alike(&self, target: Target) -> Option<u32> {
-        match target {
-            _ if self.invariant => Some(INVARIANT_ROWS),
-            Target::Logits => None,
-            _ => Some(self.prefill_chunk),
-        }
     }
 
     /// A device's limits with the number of multiprocessors that the plan was made with.

@@ -1,5 +1,6 @@
 use super::*;
 use crate::HandOver;
+use wgoose_graph::Target;
 
 fn plan() -> Plan {
     let device = DeviceFingerprint {

@@ -290,6 +290,6 @@ fn a_trained_model_passes_in_15_bits() {
     let chunk = plan.prefill_chunk as usize;
     let gpu = GpuExecutor::new(device, model, plan, catalogue, Reference::SLOTS).unwrap();
     let quality = reference.evaluate(&mut Engine::new(Box::new(gpu), chunk), class).unwrap();
-    // First tokens of trained models have several times the error of others: a group norm of almost equal values.
-    assert!(quality.passed() && quality.first_rms > 3.0 * quality.rms, "{quality}");
+    // First tokens of trained models are off by forty times as much as others.
+    assert!(quality.passed() && quality.first_rms > 10.0 * quality.rms, "{quality}");
 }

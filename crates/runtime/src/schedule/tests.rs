@@ -34,7 +34,7 @@ fn recorded_like(tokens: u32, like_rows: Option<u32>, precision: Precision) -> (
 /// A plan for a device.
 type Planned<'a> = &'a dyn Fn(DeviceFingerprint, &Limits, &Catalogue) -> Plan;
 
-/// The recording of a model's pass over tokens of so many sequences, by a plan.
+/// The recording of a model's pass over tokens of several sequences, by a plan.
 fn recorded_of(
     model: &ModelShape,
     (tokens, segments): (u32, u32),
