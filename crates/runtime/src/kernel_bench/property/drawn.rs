@@ -148,11 +148,12 @@ pub(super) fn where_small(op: &str, format: Format, rows: u32) -> Vec<Placed> {
     all
 }
 
-/// The op's instances where every size suits, in every format, for one token and for several.
+/// The op's instances where every size suits, in every format: for one token, for several, and for one of each of many
+/// sequences, where kernels are used that are for no other batch.
 pub(in super::super) fn where_all_suits(op: &str) -> Vec<Placed> {
     let mut all = Vec::new();
     for format in Format::all() {
-        for (tokens, segments, outputs) in [(1, 1, 1), (17, 2, 2)] {
+        for (tokens, segments, outputs) in [(1, 1, 1), (17, 2, 2), (6, 6, 6)] {
             let batch = BatchShape { tokens, segments, outputs };
             let of = |(i, instance)| {
                 let draw = Draw {
