@@ -21,7 +21,6 @@ pub(crate) fn generate(
     let mut going = HashMap::new();
     let mut ended = Vec::new();
     loop {
-        // Reading a prompt takes time as well.
         while batch.room() > 0
             && let Some((index, prompt)) = waiting.next()
         {
@@ -47,6 +46,8 @@ fn step(
 ) -> Result<(), SessionError> {
     for event in batch.steps(STEPS)? {
         match event {
+            BatchEvent::Admitted(..) => {}
+            BatchEvent::Failed(_, why) => return Err(why),
             BatchEvent::Text(id, piece) => going.entry(id).or_default().1.push_str(&piece),
             BatchEvent::Ended(id, generated) => {
                 let (index, text) = going.remove(&id).unwrap_or_default();

@@ -109,7 +109,7 @@ pub mod tokenizer;
 mod trace_selected;
 mod vocabulary;
 
-pub use batch::{BatchEvent, SequenceId, SessionBatch};
+pub use batch::{BatchEvent, BatchRequest, SequenceId, SessionBatch};
 pub use builder::{Backend, SessionBuilder, model_class};
 pub use chat::{Chat, ChatMessage, ChatOptions, ChatTurn, NEXT_USER, conversation};
 pub use embed::{END_OF_TEXT, EmbedOptions, Pooling};

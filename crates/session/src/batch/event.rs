@@ -1,5 +1,6 @@
 //! Events of the sequences of a batch.
 
+use crate::SessionError;
 use crate::generate::Generated;
 
 /// A sequence of a batch; no other sequence of that batch ever has the same.
@@ -12,20 +13,27 @@ impl std::fmt::Display for SequenceId {
     }
 }
 
-/// What happened to a sequence.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An event of a sequence.
+#[derive(Debug)]
 pub enum BatchEvent {
+    /// It was admitted; the prefix cache had that many tokens of its prompt.
+    Admitted(SequenceId, usize),
     /// Text that is certain by now, never empty.
     Text(SequenceId, String),
     /// It has ended and left; all its text was given.
     Ended(SequenceId, Generated),
+    /// No token could be chosen for it. It has left; the other sequences continue.
+    Failed(SequenceId, SessionError),
 }
 
 impl BatchEvent {
-    /// Whom it is about.
+    /// The sequence.
     pub fn sequence(&self) -> SequenceId {
         match self {
-            BatchEvent::Text(id, _) | BatchEvent::Ended(id, _) => *id,
+            BatchEvent::Admitted(id, _)
+            | BatchEvent::Text(id, _)
+            | BatchEvent::Ended(id, _)
+            | BatchEvent::Failed(id, _) => *id,
         }
     }
 }

@@ -1,26 +1,35 @@
-//! Many sequences generated together, each with its own settings, joining and leaving between steps.
+//! Continuous batching: many sequences decode together, each with its own settings, and join and leave between steps.
 //!
-//! A sequence gives the output of [`Session::generate`] from the same beginning, prompt and options. Its prompt is
-//! prefilled alone, in the same passes: the same bits. A step decodes one token of every sequence. On the CPU reference
-//! batching changes no bit. On a GPU a plan chooses kernels by the batch size, up to 1, 4, 16, ..., and kernels may
-//! round differently: logits then agree within the tolerance of the plan's kernels, and texts are the same unless two
-//! tokens are that close, or a draw falls that close to the border of two tokens. Random numbers depend only on a
-//! sequence's own seed and number of tokens. A plan with the same decode kernels for all batch sizes gives the same
-//! text in any company.
+//! A sequence that joins is queued until a slot is free. Prompts are prefilled in packed chunks beside decode, see
+//! [`schedule`]; a decode step takes the last token of every other sequence and chooses its next one.
+//!
+//! A sequence gives the output of [`Session::generate`] from the same beginning, prompt and options. On the CPU
+//! reference other sequences change no bit. On a GPU a plan chooses kernels by the number of rows, up to 1, 4, 16, ..., and
+//! kernels may round differently: logits then agree within the tolerance of the plan's kernels, and texts are the same
+//! unless two tokens are that close, or a draw falls that close to the border of two tokens. Random numbers depend only
+//! on a sequence's own seed and number of tokens. With
+//! [`SessionBuilder::batch_invariant`](crate::SessionBuilder::batch_invariant) a text does not depend on other sequences.
 
 mod event;
+mod request;
+mod schedule;
 mod sequence;
-mod step;
+mod turn;
 
 pub use event::{BatchEvent, SequenceId};
+pub use request::BatchRequest;
 
 use crate::generate::{GenerateOptions, Generated};
-use crate::sampling::Sampler;
+use crate::prefix::{Beginning, PrefixCache};
+use crate::sampling::{SampleError, Sampler};
 use crate::tokenizer::Tokenizer;
 use crate::{Session, SessionError, grow};
+use parking_lot::Mutex;
+use schedule::Schedule;
 use sequence::BatchSequence;
 use std::collections::BTreeMap;
-use wgoose_runtime::{Engine, StateData};
+use std::sync::Arc;
+use wgoose_runtime::{BatchError, Engine, RuntimeError, StateData, check_tokens};
 
 /// Sequences that are generated together. All begin with the state that the session had when the batch was made.
 pub struct SessionBatch {
@@ -28,18 +37,24 @@ pub struct SessionBatch {
     tokenizer: Tokenizer,
     /// `None`: nothing was read.
     beginning: Option<StateData>,
+    /// The same, for the prefix cache.
+    beginning_id: Beginning,
+    prefixes: Option<Arc<Mutex<PrefixCache>>>,
     capacity: usize,
+    queue: usize,
     /// Slots without a sequence.
     free: Vec<usize>,
     sequences: BTreeMap<SequenceId, BatchSequence>,
-    /// What happened since the last step.
+    schedule: Schedule,
+    /// Events of sequences that ended before a step failed.
     events: Vec<BatchEvent>,
     next: u64,
 }
 
 impl Session {
-    /// A batch with room for that many sequences, at least 1, on this session's weights and kernels. Within a memory
-    /// budget, or where the device cannot bind so many states, there is room for fewer: see [`SessionBatch::capacity`].
+    /// A batch with room for that many sequences, at least 1, on this session's weights and kernels, with its prefix
+    /// cache. Within a memory budget, or where the device cannot bind so many states, there is room for fewer: see
+    /// [`SessionBatch::capacity`].
     ///
     /// # Errors
     /// The model can only be given token ids, or the device fails or has no memory left: a batch has states and
@@ -52,12 +67,16 @@ impl Session {
         let sequences = sequences.clamp(1, engine.max_outputs().max(1));
         let capacity = grow(&mut engine, sequences)?.min(sequences);
         Ok(SessionBatch {
-            engine,
             tokenizer,
+            beginning_id: Beginning::of(&state),
             beginning: Some(state).filter(|state| !state.is_zero()),
+            prefixes: self.prefixes.as_ref().map(|kept| Arc::clone(&kept.cache)),
             capacity,
+            queue: 0,
             free: (0..capacity).rev().collect(),
             sequences: BTreeMap::new(),
+            schedule: Schedule::new(capacity, engine.chunk()),
+            engine,
             events: Vec::new(),
             next: 0,
         })
@@ -65,14 +84,24 @@ impl Session {
 }
 
 impl SessionBatch {
-    /// How many sequences there is room for.
+    /// The same batch with a queue of that many sequences.
+    pub fn with_queue(self, queue: usize) -> Self {
+        SessionBatch { queue, ..self }
+    }
+
+    /// Number of slots: sequences that can decode together.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// How many more may join now.
+    /// Number of sequences that can join now, in free slots and in the queue.
     pub fn room(&self) -> usize {
-        self.free.len()
+        (self.capacity + self.queue).saturating_sub(self.sequences.len())
+    }
+
+    /// Number of queued sequences.
+    pub fn waiting(&self) -> usize {
+        self.schedule.waiting()
     }
 
     /// The sequences that have not ended, in the order in which they joined.
@@ -80,65 +109,66 @@ impl SessionBatch {
         self.sequences.keys().copied()
     }
 
-    /// Whether a step would do nothing: no sequence goes on, and every event was given.
+    /// Whether a step would do nothing: there are no sequences and no events.
     pub fn is_idle(&self) -> bool {
         self.sequences.is_empty() && self.events.is_empty()
     }
 
-    /// Reads a prompt and chooses its first token, which the next step tells of.
+    /// Adds a sequence: see [`SessionBatch::join_request`].
     ///
     /// # Errors
-    /// There is no room ([`SessionError::NoRoom`]), an empty prompt, options that make no sense, or the device fails. The
-    /// other sequences are not touched.
+    /// As of [`SessionBatch::join_request`].
     pub fn join(&mut self, prompt: &[u8], options: &GenerateOptions) -> Result<SequenceId, SessionError> {
-        options.sampling.check_tokens(self.engine.shape().vocab)?;
-        let sampler = Sampler::new(options.sampling.clone())?;
-        let prompt = self.tokenizer.encode(prompt);
-        if prompt.is_empty() {
+        self.join_request(BatchRequest::new(self.tokenizer.encode(prompt), options.clone()))
+    }
+
+    /// Adds a sequence, which the next steps prefill and decode. The call itself does no work on the device.
+    ///
+    /// # Errors
+    /// There is no room ([`SessionError::NoRoom`]), an empty prompt, a token outside the vocabulary, options that make
+    /// no sense or rule out every token, or a model without an output head.
+    pub fn join_request(&mut self, request: BatchRequest) -> Result<SequenceId, SessionError> {
+        let shape = *self.engine.shape();
+        let sampling = &request.options.sampling;
+        sampling.check_tokens(shape.vocab)?;
+        let sampler = Sampler::new(sampling.clone())?;
+        // Of several for one token the last counts.
+        let biases: BTreeMap<u32, f32> = sampling.bias.iter().copied().collect();
+        if biases.len() == shape.vocab as usize && biases.values().all(|bias| *bias == f32::NEG_INFINITY) {
+            return Err(SampleError::AllRuledOut.into());
+        }
+        if request.prompt.is_empty() {
             return Err(SessionError::EmptyPrompt);
         }
-        let slot = self.free.pop().ok_or(SessionError::NoRoom(self.capacity))?;
-        let id = SequenceId(self.next);
-        let mut sequence = BatchSequence::new(slot, prompt.len(), options.clone(), sampler);
-        let begun = self.begin(&mut sequence, &prompt).map(|first| {
-            first.into_iter().for_each(|token| sequence.push(id, &self.tokenizer, token, &mut self.events));
-        });
-        if let Err(why) = begun {
-            self.free.push(slot);
-            return Err(why);
+        check_tokens(0, &request.prompt, shape.vocab).map_err(RuntimeError::from)?;
+        if !shape.output_head {
+            return Err(RuntimeError::from(BatchError::NoOutputHead).into());
         }
+        if self.room() == 0 {
+            return Err(SessionError::NoRoom(self.capacity + self.queue));
+        }
+        let id = SequenceId(self.next);
         self.next += 1;
-        self.sequences.insert(id, sequence);
-        self.part_with_ended();
+        let priority = request.priority;
+        let sequence = BatchSequence::new(request, sampler);
+        if sequence.has_ended() {
+            let (_, generated) = sequence.finish();
+            self.events.push(BatchEvent::Ended(id, generated));
+        } else {
+            self.sequences.insert(id, sequence);
+            self.schedule.join(id, priority);
+        }
         Ok(id)
     }
 
-    /// Ends a sequence; returns the rest of its text, with that of which no step has told, and what was generated.
+    /// Ends a sequence; returns the rest of its text and its result.
     ///
     /// # Errors
     /// It is not in the batch.
     pub fn leave(&mut self, id: SequenceId) -> Result<(String, Generated), SessionError> {
         let sequence = self.sequences.remove(&id).ok_or(SessionError::NoSequence(id))?;
-        self.free.push(sequence.slot);
-        let mut untold = String::new();
-        self.events.retain(|event| match event {
-            BatchEvent::Text(of, text) if *of == id => {
-                untold.push_str(text);
-                false
-            }
-            _ => true,
-        });
-        let (rest, generated) = sequence.finish();
-        Ok((untold + &rest, generated))
-    }
-
-    /// Gives back the slots of those that have ended, and tells of it.
-    fn part_with_ended(&mut self) {
-        for (id, sequence) in self.sequences.extract_if(.., |_, sequence| sequence.has_ended()) {
-            self.free.push(sequence.slot);
-            let (rest, generated) = sequence.finish();
-            self.events.extend((!rest.is_empty()).then_some(BatchEvent::Text(id, rest)));
-            self.events.push(BatchEvent::Ended(id, generated));
-        }
+        self.schedule.leave(id);
+        self.free.extend(sequence.slot);
+        Ok(sequence.finish())
     }
 }

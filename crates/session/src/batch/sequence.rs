@@ -1,59 +1,104 @@
 //! One sequence of a batch.
 
-use super::event::{BatchEvent, SequenceId};
-use crate::generate::{GenerateOptions, Generated, Text, continuation};
+use super::request::BatchRequest;
+use crate::generate::{GenerateOptions, Generated, Text};
 use crate::sampling::{Counts, Sampler};
 use crate::tokenizer::Tokenizer;
-use wgoose_runtime::Continuation;
+use std::sync::Arc;
 
 /// One sequence, and how it stands.
 pub(super) struct BatchSequence {
-    pub(super) slot: usize,
+    /// Slot of its state; none while it is queued.
+    pub(super) slot: Option<usize>,
+    pub(super) options: Arc<GenerateOptions>,
+    pub(super) priority: i32,
+    pub(super) keep: bool,
     prompt_tokens: usize,
-    options: GenerateOptions,
+    /// The prompt, then the chosen tokens.
+    tokens: Vec<u32>,
+    /// Number of them that the state contains.
+    prefilled: usize,
     text: Text,
-    /// Chooses its tokens, where the device does not.
+    /// Samples its tokens where the device does not.
     pub(super) sampler: Sampler,
-    /// What it has chosen, for the device.
+    /// Counts of its chosen tokens, for penalties on the device.
     counts: Counts,
-    /// Chosen last, not read yet.
-    last: u32,
 }
 
 impl BatchSequence {
-    /// A sequence whose prompt has that many tokens.
-    pub(super) fn new(slot: usize, prompt_tokens: usize, options: GenerateOptions, sampler: Sampler) -> Self {
+    pub(super) fn new(request: BatchRequest, sampler: Sampler) -> Self {
+        let BatchRequest { prompt, options, priority, keep } = request;
         let (text, counts) = (Text::new(&options), Counts::new(options.sampling.penalties));
-        BatchSequence { slot, prompt_tokens, options, text, sampler, counts, last: 0 }
-    }
-
-    /// Appends a token and tells of its text, unless it has ended.
-    pub(super) fn push(&mut self, id: SequenceId, tokenizer: &Tokenizer, token: u32, events: &mut Vec<BatchEvent>) {
-        if let Some(piece) = self.text.push(tokenizer, token) {
-            self.last = token;
-            self.counts.push(token);
-            events.extend((!piece.is_empty()).then_some(BatchEvent::Text(id, piece)));
+        BatchSequence {
+            slot: None,
+            options: Arc::new(options),
+            priority,
+            keep,
+            prompt_tokens: prompt.len(),
+            tokens: prompt,
+            prefilled: 0,
+            text,
+            sampler,
+            counts,
         }
     }
 
-    /// The token that it reads next.
-    pub(super) fn last(&self) -> u32 {
-        self.last
+    /// All tokens but the last one: that is the input of its next decode step.
+    pub(super) fn to_prefill(&self) -> &[u32] {
+        &self.tokens[..self.tokens.len() - 1]
     }
 
-    /// What it has chosen so far, for penalties.
+    /// The next tokens to prefill, at most `most`.
+    pub(super) fn next(&self, most: usize) -> &[u32] {
+        let unread = &self.to_prefill()[self.prefilled..];
+        &unread[..unread.len().min(most)]
+    }
+
+    /// Number of tokens left to prefill.
+    pub(super) fn unread(&self) -> usize {
+        self.to_prefill().len() - self.prefilled
+    }
+
+    /// Sets how many of its first tokens the state contains.
+    pub(super) fn set_prefilled(&mut self, tokens: usize) {
+        self.prefilled = tokens;
+    }
+
+    /// The tokens that the state contains.
+    pub(super) fn prefilled(&self) -> &[u32] {
+        &self.tokens[..self.prefilled]
+    }
+
+    /// The input of its next decode step.
+    pub(super) fn last(&self) -> u32 {
+        self.tokens[self.tokens.len() - 1]
+    }
+
+    /// Appends the token that a decode step chose; returns the text that it completes.
+    pub(super) fn push(&mut self, tokenizer: &Tokenizer, token: u32) -> Option<String> {
+        if self.has_ended() {
+            return None;
+        }
+        self.prefilled = self.tokens.len();
+        let piece = self.text.push(tokenizer, token)?;
+        self.tokens.push(token);
+        self.counts.push(token);
+        Some(piece).filter(|piece| !piece.is_empty())
+    }
+
+    /// Counts of its chosen tokens, for penalties.
     pub(super) fn chosen(&self) -> Vec<(u32, f32)> {
         self.counts.list()
     }
 
-    /// How a device goes on with it for that many tokens at most.
-    pub(super) fn continuation<'a>(&'a self, chosen: &'a [(u32, f32)], most: usize) -> Continuation<'a> {
-        continuation(self.slot, &self.options, chosen, self.text.len(), most.min(self.text.left()))
+    /// Number of chosen tokens.
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
     }
 
-    /// Whether it may have another token.
-    pub(super) fn wants_tokens(&self) -> bool {
-        self.text.left() > 0
+    /// Number of tokens until `max_tokens`.
+    pub(super) fn left(&self) -> usize {
+        self.text.left()
     }
 
     /// Whether its text has ended.
@@ -61,7 +106,7 @@ impl BatchSequence {
         self.text.has_ended()
     }
 
-    /// The text that was held back, and what was generated.
+    /// The text held back for stop strings, and the result.
     pub(super) fn finish(self) -> (String, Generated) {
         self.text.finish(self.prompt_tokens)
     }

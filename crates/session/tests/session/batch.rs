@@ -87,6 +87,8 @@ fn play(batch: &mut SessionBatch, tokenizer: &Tokenizer, alone: &Alone, moves: &
     let take = |going: &mut BTreeMap<SequenceId, ((usize, usize), String)>, events: Vec<BatchEvent>| {
         for event in events {
             match event {
+                BatchEvent::Admitted(id, known) => assert!(going.contains_key(&id) && known == 0),
+                BatchEvent::Failed(id, why) => panic!("{id}: {why}"),
                 BatchEvent::Text(id, text) => {
                     assert!(!text.is_empty());
                     going.get_mut(&id).unwrap().1.push_str(&text);

@@ -36,6 +36,8 @@ pub(super) fn each(
         }
         for event in batch.steps(STEPS)? {
             match event {
+                BatchEvent::Admitted(..) => {}
+                BatchEvent::Failed(_, why) => return Err(why.into()),
                 BatchEvent::Text(id, piece) => going.entry(id).or_default().1.push_str(&piece),
                 BatchEvent::Ended(id, generated) => {
                     let (index, text) = going.remove(&id).unwrap_or_default();

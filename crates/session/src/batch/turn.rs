@@ -1,0 +1,281 @@
+//! A turn of a batch: admission, one prefill chunk, decode steps.
+
+use super::sequence::BatchSequence;
+use super::{BatchEvent, SequenceId, SessionBatch};
+use crate::SessionError;
+use crate::generate::{GenerateOptions, continuation};
+use crate::prefix::Snapshot;
+use crate::tokenizer::Tokenizer;
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Instant;
+use wgoose_runtime::{Continuation, DecodeError, IN_FLIGHT, Outputs, RuntimeError, Sequence, Start};
+
+/// Shortest prompt, in tokens, whose state at its end is cached: the answer may be asked for again.
+const MIN_CACHED_PROMPT: usize = 512;
+
+/// A sequence that ended in a turn.
+struct EndedSequence {
+    id: SequenceId,
+    slot: Option<usize>,
+    /// The tokens of its state, if the prefix cache is to keep it.
+    cached: Option<Vec<u32>>,
+}
+
+type OnEvent<'a> = &'a mut dyn FnMut(BatchEvent);
+
+impl SessionBatch {
+    /// One decode step, after the prefill that it needs: chooses a token for every sequence whose prompt was prefilled.
+    /// Returns the events since the previous step.
+    ///
+    /// # Errors
+    /// The device fails. The batch is empty then; events of sequences that had ended come with the next step.
+    pub fn step(&mut self) -> Result<Vec<BatchEvent>, SessionError> {
+        self.steps(NonZeroUsize::MIN)
+    }
+
+    /// Several steps, fewer if all sequences end; the events are the same. A device pipelines the steps of a call, so
+    /// one call of many steps is faster than many calls; sequences join and leave between calls.
+    ///
+    /// # Errors
+    /// As of [`SessionBatch::step`].
+    pub fn steps(&mut self, steps: NonZeroUsize) -> Result<Vec<BatchEvent>, SessionError> {
+        let (mut events, mut left) = (Vec::new(), Some(steps));
+        while let Some(most) = left.filter(|_| !self.is_idle()) {
+            match self.turn(most, &mut |event| events.push(event)) {
+                Ok(ran) => left = NonZeroUsize::new(most.get() - ran),
+                Err(why) => {
+                    let ended = |event: &BatchEvent| matches!(event, BatchEvent::Ended(..) | BatchEvent::Failed(..));
+                    let ended: Vec<SequenceId> = events.iter().filter(|e| ended(e)).map(BatchEvent::sequence).collect();
+                    self.events = events.into_iter().filter(|event| ended.contains(&event.sequence())).collect();
+                    return Err(why);
+                }
+            }
+        }
+        Ok(events)
+    }
+
+    /// One turn: admits queued sequences, prefills one chunk, and decodes up to `most` steps: one while prompts are being
+    /// prefilled, else at most 50 ms of them, and none beyond the first `max_tokens` that a sequence reaches. Events
+    /// arrive as they happen. Returns the number of decode steps.
+    ///
+    /// # Errors
+    /// The device fails. The batch is empty then.
+    pub fn turn(&mut self, most: NonZeroUsize, on_event: OnEvent<'_>) -> Result<usize, SessionError> {
+        std::mem::take(&mut self.events).into_iter().for_each(&mut *on_event);
+        let ran = self.admit(on_event).and_then(|()| self.prefill()).and_then(|()| self.decode(most.get(), on_event));
+        ran.inspect_err(|_| {
+            // Any of the states may be damaged.
+            let ended: Vec<SequenceId> = self.sequences.keys().copied().collect();
+            ended.into_iter().for_each(|id| drop(self.leave(id)));
+        })
+    }
+
+    /// Admits queued sequences while slots are free.
+    fn admit(&mut self, on_event: OnEvent<'_>) -> Result<(), SessionError> {
+        while let Some(id) = self.schedule.admit() {
+            if let Some(sequence) = self.sequences.get_mut(&id) {
+                sequence.slot = self.free.pop();
+            }
+            let cached = self.begin(id)?;
+            on_event(BatchEvent::Admitted(id, cached));
+        }
+        Ok(())
+    }
+
+    /// Sets the state of a sequence to that of the longest cached prefix of its tokens; returns the length of the prefix.
+    fn begin(&mut self, id: SequenceId) -> Result<usize, SessionError> {
+        let Some(sequence) = self.sequences.get_mut(&id) else { return Ok(0) };
+        let Some(slot) = sequence.slot else { return Ok(0) };
+        let cached = match (&self.prefixes, sequence.to_prefill()) {
+            (Some(cache), tokens @ [_, ..]) => cache.lock().longest(&self.beginning_id, tokens, 0, false),
+            _ => None,
+        };
+        let length = cached.as_ref().map_or(0, |(length, _)| *length);
+        match (cached, &self.beginning) {
+            (Some((_, snapshot)), _) => self.engine.set_state(slot, &snapshot.state)?,
+            (None, Some(state)) => self.engine.set_state(slot, state)?,
+            (None, None) => self.engine.reset(slot..slot + 1)?,
+        }
+        sequence.set_prefilled(length);
+        self.schedule.set_unread(id, sequence.unread());
+        Ok(length)
+    }
+
+    /// Prefills the next chunk, packed into as few passes as possible.
+    fn prefill(&mut self) -> Result<(), SessionError> {
+        let chunk = self.schedule.chunk();
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let of = |(id, tokens): &(SequenceId, usize)| {
+            let sequence = self.sequences.get(id)?;
+            Some(Sequence { slot: sequence.slot?, tokens: sequence.next(*tokens), outputs: Outputs::None })
+        };
+        let read: Vec<Sequence<'_>> = chunk.iter().filter_map(of).collect();
+        self.engine.forward(&read)?;
+        self.schedule.prefilled(&chunk, begun.elapsed());
+        for (id, tokens) in chunk {
+            let Some(sequence) = self.sequences.get_mut(&id) else { continue };
+            sequence.set_prefilled(sequence.prefilled().len() + tokens);
+            let is_prompt = sequence.len() == 0 && sequence.unread() == 0;
+            let is_long = sequence.prefilled().len() >= MIN_CACHED_PROMPT;
+            if let Some(slot) = sequence.slot.filter(|_| is_prompt && is_long && sequence.keep) {
+                let tokens = sequence.prefilled().to_vec();
+                self.cache_state(slot, &tokens)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores the state of a slot, which is that after these tokens, in the prefix cache if there is one.
+    fn cache_state(&mut self, slot: usize, tokens: &[u32]) -> Result<(), SessionError> {
+        if let Some(cache) = self.prefixes.as_ref().filter(|_| !tokens.is_empty()) {
+            let state = Arc::new(self.engine.state(slot)?);
+            cache.lock().insert(self.beginning_id, tokens, Snapshot { state, logits: None });
+        }
+        Ok(())
+    }
+
+    /// Decodes up to `most` steps; returns the number of steps.
+    fn decode(&mut self, most: usize, on_event: OnEvent<'_>) -> Result<usize, SessionError> {
+        let ids: Vec<SequenceId> = self.schedule.decoding().collect();
+        let left = ids.iter().filter_map(|id| self.sequences.get(id)).map(BatchSequence::left).min();
+        let Some(left) = left else { return Ok(0) };
+        let (begun, mut ended) = (Instant::now(), Vec::new());
+        let steps = if self.engine.can_decode() { self.schedule.steps(most.min(left)) } else { 1 };
+        let decoded = match self.engine.can_decode() {
+            true => self.decode_on_device(&ids, steps, &mut ended, on_event),
+            false => self.decode_here(&ids, &mut ended, on_event),
+        };
+        match decoded {
+            Ok(()) => self.schedule.decoded(steps, begun.elapsed()),
+            Err(why) => self.restart_without_failed(why, &ids, &mut ended, on_event)?,
+        }
+        for EndedSequence { id, slot, cached } in ended {
+            if let (Some(slot), Some(tokens)) = (slot, cached) {
+                self.cache_state(slot, &tokens)?;
+            }
+            self.free.extend(slot);
+            self.schedule.leave(id);
+        }
+        Ok(steps)
+    }
+
+    fn decode_on_device(
+        &mut self,
+        ids: &[SequenceId],
+        steps: usize,
+        ended: &mut Vec<EndedSequence>,
+        on_event: OnEvent<'_>,
+    ) -> Result<(), SessionError> {
+        let SessionBatch { engine, tokenizer, sequences, .. } = self;
+        let going: Vec<&BatchSequence> = ids.iter().filter_map(|id| sequences.get(id)).collect();
+        let reads: Vec<u32> = going.iter().map(|sequence| sequence.last()).collect();
+        let chosen: Vec<Vec<(u32, f32)>> = going.iter().map(|sequence| sequence.chosen()).collect();
+        let options: Vec<Arc<GenerateOptions>> = going.iter().map(|sequence| Arc::clone(&sequence.options)).collect();
+        let going: Vec<Continuation<'_>> = going
+            .iter()
+            .zip(&chosen)
+            .zip(&options)
+            .filter_map(|((sequence, chosen), options)| {
+                Some(continuation(sequence.slot?, options, chosen, sequence.len(), steps))
+            })
+            .collect();
+        engine.decode(Start::Tokens(&reads), &going, IN_FLIGHT.min(steps), &mut |tokens| {
+            for (id, token) in ids.iter().zip(tokens) {
+                token.iter().for_each(|token| push(sequences, tokenizer, *id, *token, ended, on_event));
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(())
+    }
+
+    /// One step with sampling on the CPU, from logits read back.
+    fn decode_here(
+        &mut self,
+        ids: &[SequenceId],
+        ended: &mut Vec<EndedSequence>,
+        on_event: OnEvent<'_>,
+    ) -> Result<(), SessionError> {
+        let SessionBatch { engine, tokenizer, sequences, .. } = self;
+        let reads: Vec<(usize, [u32; 1])> = ids
+            .iter()
+            .filter_map(|id| sequences.get(id))
+            .filter_map(|sequence| Some((sequence.slot?, [sequence.last()])))
+            .collect();
+        let read: Vec<Sequence<'_>> =
+            reads.iter().map(|(slot, tokens)| Sequence { slot: *slot, tokens, outputs: Outputs::Last }).collect();
+        for (id, logits) in ids.iter().zip(engine.forward(&read)?) {
+            let Some(sequence) = sequences.get_mut(id) else { continue };
+            match sequence.sampler.sample(&logits) {
+                Ok(token) => push(sequences, tokenizer, *id, token, ended, on_event),
+                Err(why) => {
+                    ended.push(EndedSequence { id: *id, slot: sequence.slot, cached: None });
+                    sequences.remove(id);
+                    on_event(BatchEvent::Failed(*id, why.into()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// After a step in which no token could be chosen for one sequence: that sequence leaves, and the others start again
+    /// with the prefill of all their tokens, for the failed step has damaged their states.
+    ///
+    /// # Errors
+    /// The error names no sequence, or the device fails.
+    fn restart_without_failed(
+        &mut self,
+        why: SessionError,
+        ids: &[SequenceId],
+        ended: &mut Vec<EndedSequence>,
+        on_event: OnEvent<'_>,
+    ) -> Result<(), SessionError> {
+        let SessionError::Runtime(RuntimeError::Decode(DecodeError::NoToken { sequence, .. })) = why else {
+            return Err(why);
+        };
+        let Some((id, sequence)) = ids.get(sequence).and_then(|id| Some((*id, self.sequences.remove(id)?))) else {
+            return Err(why);
+        };
+        ended.iter_mut().for_each(|sequence| sequence.cached = None);
+        ended.push(EndedSequence { id, slot: sequence.slot, cached: None });
+        on_event(BatchEvent::Failed(id, why));
+        for id in ids {
+            if let Some(sequence) = self.sequences.get(id) {
+                self.schedule.restart(*id, sequence.priority);
+                self.begin(*id)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Appends a chosen token to a sequence; removes the sequence if it has ended.
+fn push(
+    sequences: &mut BTreeMap<SequenceId, BatchSequence>,
+    tokenizer: &Tokenizer,
+    id: SequenceId,
+    token: u32,
+    ended: &mut Vec<EndedSequence>,
+    on_event: OnEvent<'_>,
+) {
+    let Some(sequence) = sequences.get_mut(&id) else { return };
+    if let Some(piece) = sequence.push(tokenizer, token) {
+        on_event(BatchEvent::Text(id, piece));
+    }
+    if sequence.has_ended()
+        && let Some(sequence) = sequences.remove(&id)
+    {
+        let cached = sequence.keep.then(|| sequence.prefilled().to_vec());
+        ended.push(EndedSequence { id, slot: sequence.slot, cached });
+        let (rest, generated) = sequence.finish();
+        if !rest.is_empty() {
+            on_event(BatchEvent::Text(id, rest));
+        }
+        on_event(BatchEvent::Ended(id, generated));
+    }
+}
