@@ -9,6 +9,72 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+/// A connection that is kept alive.
+struct Connection {
+    socket: BufReader<TcpStream>,
+    /// What was asked last has an answer without a body.
+    is_head: bool,
+}
+
+impl Connection {
+    fn to(address: &str) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(600))).unwrap();
+        Connection { socket: BufReader::new(stream), is_head: false }
+    }
+
+    fn send(&mut self, method: &str, path: &str, headers: &[&str], body: &str) {
+        self.is_head = method == "HEAD";
+        let has_host = headers.iter().any(|header| header.starts_with("Host:"));
+        let host = if has_host { "" } else { "Host: localhost\r\n" };
+        let more: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
+        let head = format!("{method} {path} HTTP/1.1\r\n{host}{more}Content-Length: {}\r\n\r\n", body.len());
+        self.socket.get_mut().write_all((head + body).as_bytes()).unwrap();
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.socket.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn bytes(&mut self, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.socket.read_exact(&mut bytes).unwrap();
+        bytes
+    }
+
+    /// Status, head and body. The body ends where its framing says, not where the connection does.
+    fn answer(&mut self) -> (u16, String, String) {
+        let status = self.line().split(' ').nth(1).unwrap().parse().unwrap();
+        let mut head = String::new();
+        loop {
+            match self.line() {
+                line if line.is_empty() => break,
+                line => head += &(line.to_lowercase() + "\n"),
+            }
+        }
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).map(|n| n.parse().unwrap());
+        let body = match length {
+            _ if self.is_head => Vec::new(),
+            Some(length) => self.bytes(length),
+            None => {
+                assert!(head.contains("transfer-encoding: chunked"), "{head}");
+                let mut body = Vec::new();
+                loop {
+                    let length = usize::from_str_radix(&self.line(), 16).unwrap();
+                    body.extend(self.bytes(length));
+                    self.line();
+                    if length == 0 {
+                        break body;
+                    }
+                }
+            }
+        };
+        (status, head, String::from_utf8(body).unwrap())
+    }
+}
+
 /// A server, for as long as this lives.
 struct Served {
     child: Child,
@@ -17,8 +83,12 @@ struct Served {
 
 impl Served {
     fn begin(folder: &Path, model: &str) -> Self {
+        Served::with(folder, model, &[])
+    }
+
+    fn with(folder: &Path, model: &str, options: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wgoose"));
-        command.args(["serve", model, "--port", "0", "--backend", "cpu"]).current_dir(folder);
+        command.args(["serve", model, "--port", "0", "--backend", "cpu"]).args(options).current_dir(folder);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
         let place = |line: String| Some(line.strip_prefix("listening at http://")?.split_once("/v1")?.0.to_owned());
@@ -28,18 +98,12 @@ impl Served {
         Served { child, address }
     }
 
-    /// Status and body.
+    /// Status and body, over a connection that stays open for more requests.
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(600))).unwrap();
-        let length = body.len();
-        let head =
-            format!("{method} {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
-        stream.write_all((head + body).as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+        let mut connection = Connection::to(&self.address);
+        connection.send(method, path, &[], body);
+        let (status, _, body) = connection.answer();
+        (status, body)
     }
 
     fn post(&self, path: &str, body: &Value) -> Value {
@@ -60,7 +124,8 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        self.child.kill().unwrap();
+        // It may have ended by itself.
+        let _ = self.child.kill();
         self.child.wait().unwrap();
     }
 }
@@ -82,7 +147,12 @@ fn openai_clients_are_served() {
     let whole = served.post("/v1/completions", &asked);
     assert_eq!((&whole["object"], &whole["choices"][0]["text"]), (&"text_completion".into(), &want.into()));
     assert_eq!(whole["choices"][0]["finish_reason"], "length");
-    assert_eq!(whole["usage"], json!({ "prompt_tokens": 5, "completion_tokens": 8, "total_tokens": 13 }));
+    assert_eq!(
+        whole["usage"],
+        json!({
+            "prompt_tokens": 5, "completion_tokens": 8, "total_tokens": 13, "prompt_tokens_details": { "cached_tokens": 0 },
+        })
+    );
     let ids: Value = serde_json::from_str(&printed(folder, "tokenize goose --model tiny.gguf".split(' '))).unwrap();
     let mut more = asked;
     more["prompt"] = ids;
@@ -100,7 +170,7 @@ fn openai_clients_are_served() {
     let text = json!({ "prompt": "System: Honk.\n\nUser: a\n\nAssistant:", "max_tokens": 6, "temperature": 0, "stop": "\n\nUser:" });
     let want = served.post("/v1/completions", &text)["choices"][0]["text"].as_str().unwrap().trim_start().to_owned();
     let whole = served.post("/v1/chat/completions", &chat);
-    assert_eq!(whole["choices"][0]["message"], json!({ "role": "assistant", "content": want }));
+    assert_eq!(whole["choices"][0]["message"], json!({ "role": "assistant", "content": want, "refusal": null }));
     let mut more = chat;
     more["stream"] = true.into();
     let pieces = served.stream("/v1/chat/completions", &more);
@@ -150,47 +220,220 @@ fn an_impossible_request_is_refused_and_others_are_served() {
     let served = Served::begin(folder.path(), "tiny.gguf");
     let message = json!([{ "role": "user", "content": "a" }]);
     let image = json!([{ "role": "user", "content": [{ "type": "image_url" }] }]);
-    for (path, body, why) in [
-        ("/v1/completions", json!({ "prompt": "a", "n": 2 }), "n: it cannot be honoured"),
-        ("/v1/completions", json!({ "prompt": "a", "logprobs": 3 }), "logprobs: "),
-        ("/v1/completions", json!({ "prompt": ["a", "b"] }), "one text is answered"),
-        ("/v1/completions", json!({ "prompt": "" }), "prompt"),
-        ("/v1/completions", json!({ "prompt": "a", "temperature": -1 }), "temperature"),
-        ("/v1/completions", json!({ "prompt": "a", "logit_bias": { "goose": 1 } }), "'goose' is no token"),
-        ("/v1/completions", json!({}), "prompt"),
-        ("/v1/chat/completions", json!({ "messages": message, "tools": [{}] }), "tools: "),
-        ("/v1/chat/completions", json!({ "messages": [] }), "nothing was said"),
-        ("/v1/chat/completions", json!({ "messages": image }), "'image_url' is no text"),
-        ("/v1/embeddings", json!({ "input": "" }), "nothing to embed"),
+    for (path, body, field, why) in [
+        ("/v1/completions", json!({ "prompt": "a", "n": 0 }), "n", "is not from 1"),
+        ("/v1/completions", json!({ "prompt": "a", "logprobs": 3 }), "logprobs", "cannot be honoured"),
+        ("/v1/completions", json!({ "prompt": "a", "min_p": 0.1 }), "min_p", "cannot be honoured"),
+        ("/v1/completions", json!({ "prompt": "a", "guided_json": {} }), "guided_json", "no field of that name"),
+        ("/v1/completions", json!({ "prompt": "" }), "prompt", "empty"),
+        ("/v1/completions", json!({ "prompt": [70000] }), "prompt", "vocabulary"),
+        ("/v1/completions", json!({ "prompt": "a", "temperature": -1 }), "temperature", "-1"),
+        ("/v1/completions", json!({ "prompt": "a", "top_p": "x" }), "top_p", "invalid type"),
+        ("/v1/completions", json!({ "prompt": "a", "max_tokens": 100_000_000 }), "max_tokens", "allowed"),
+        ("/v1/completions", json!({ "prompt": "a", "logit_bias": { "goose": 1 } }), "logit_bias", "no token"),
+        ("/v1/completions", json!({ "prompt": "a", "logit_bias": { "99999": 1 } }), "logit_bias", "token 99999"),
+        ("/v1/completions", json!({}), "prompt", "missing"),
+        ("/v1/chat/completions", json!({ "messages": message, "tools": [{}] }), "tools", "cannot be honoured"),
+        ("/v1/chat/completions", json!({ "messages": [] }), "messages", "nothing was said"),
+        ("/v1/chat/completions", json!({ "messages": image }), "messages", "'image_url' is no text"),
+        ("/v1/embeddings", json!({ "input": "" }), "input", "empty"),
+        ("/v1/embeddings", json!({ "input": "a", "dimensions": 8 }), "dimensions", "leave it out"),
+        ("/v1/embeddings", json!({ "input": "a", "encoding_format": "hex" }), "encoding_format", "hex"),
+        ("/detokenize", json!({ "tokens": [70000] }), "tokens", "no token 70000"),
     ] {
-        let (status, answer) = served.ask("POST", path, &body.to_string());
-        let error: Value = serde_json::from_str(&answer).unwrap();
-        let said = error["error"]["message"].as_str().unwrap();
-        assert!(status == 400 && said.contains(why), "{body}: {status} {answer}");
+        // A stream is refused before its head.
+        let mut asked = vec![body.clone()];
+        if path.ends_with("completions") {
+            let mut stream = body;
+            stream["stream"] = true.into();
+            asked.push(stream);
+        }
+        for body in asked {
+            let (status, answer) = served.ask("POST", path, &body.to_string());
+            assert_eq!(status, 400, "{body}: {answer}");
+            let error: Value = serde_json::from_str(&answer).unwrap();
+            let said = error["error"]["message"].as_str().unwrap();
+            assert!(said.contains(why) && error["error"]["param"] == field, "{body}: {answer}");
+        }
     }
     assert_eq!(served.ask("POST", "/v1/completions", "{").0, 400);
     assert_eq!(served.ask("GET", "/v1/completions", "").0, 405);
     assert_eq!(served.ask("GET", "/v2", "").0, 404);
-    // One that is never asked to the end holds up no other.
+    assert_eq!(served.ask("GET", "/v1/models/goose", "").0, 404);
+    assert_eq!(served.ask("GET", "/v1/models/tiny", "").0, 200);
+}
+
+/// A request that takes hours.
+fn endless(stream: bool) -> String {
+    json!({ "prompt": "a", "max_tokens": 10_000_000, "stream": stream, "logit_bias": { "0": -1e9 } }).to_string()
+}
+
+#[test]
+fn clients_that_hang_up_or_stall_hold_up_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let options = ["--parallel", "2", "--max-tokens", "100000000"];
+    let served = Served::with(folder.path(), "tiny.gguf", &options);
+    // One that never sends its request to the end.
     let mut slow = TcpStream::connect(&served.address).unwrap();
-    slow.write_all(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{").unwrap();
-    // A reader that leaves ends its answer, which would take hours.
-    let body =
-        json!({ "prompt": "a", "max_tokens": 100_000_000, "stream": true, "logit_bias": { "0": -1e9 } }).to_string();
-    let mut stream = TcpStream::connect(&served.address).unwrap();
-    let head = format!("POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len());
-    stream.write_all((head + &body).as_bytes()).unwrap();
-    let mut some = [0; 400];
-    stream.read_exact(&mut some).unwrap();
-    drop(stream);
-    assert_eq!(served.post("/v1/completions", &json!({ "prompt": "a", "max_tokens": 1 }))["usage"]["total_tokens"], 2);
-    // One that does not take its answer, more than sockets hold, holds up no other.
-    let body = json!({ "input": vec!["a"; 8000] }).to_string();
-    let mut stalled = TcpStream::connect(&served.address).unwrap();
-    let head = format!("POST /v1/embeddings HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len());
-    stalled.write_all((head + &body).as_bytes()).unwrap();
-    let mut first = [0; 12];
-    stalled.read_exact(&mut first).unwrap();
-    assert_eq!(&first, b"HTTP/1.1 200");
+    slow.write_all(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{").unwrap();
+    // More than there are places for: whoever leaves gives its place up, whether its answer is a stream or whole.
+    for stream in [true, false, true, false, true, false] {
+        let mut gone = Connection::to(&served.address);
+        gone.send("POST", "/v1/completions", &[], &endless(stream));
+        if stream {
+            gone.bytes(400);
+        }
+        // The server is asked meanwhile.
+        assert_eq!(served.ask("GET", "/health", "").0, 200);
+        assert_eq!(served.ask("HEAD", "/v1/models", "").0, 200);
+    }
+    let one = served.post("/v1/completions", &json!({ "prompt": "a", "max_tokens": 1 }));
+    assert_eq!(one["usage"]["total_tokens"], 2);
+    // One that does not take its answer, more than sockets hold.
+    let mut stalled = Connection::to(&served.address);
+    stalled.send("POST", "/v1/embeddings", &[], &json!({ "input": vec!["a"; 8000] }).to_string());
+    assert_eq!(stalled.bytes(12), b"HTTP/1.1 200");
     assert_eq!(served.ask("GET", "/health", "").0, 200);
+}
+
+#[test]
+fn sequences_are_generated_together_and_a_full_queue_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let options = ["--parallel", "2", "--queue", "1", "--max-tokens", "100000000"];
+    let served = Served::with(folder.path(), "tiny.gguf", &options);
+    // Two go on for hours, and a third waits.
+    let mut long: Vec<Connection> = (0..2).map(|_| Connection::to(&served.address)).collect();
+    for connection in &mut long {
+        connection.send("POST", "/v1/completions", &[], &endless(true));
+        connection.bytes(400);
+    }
+    let mut third = Connection::to(&served.address);
+    third.send("POST", "/v1/completions", &[], &json!({ "prompt": "goose", "max_tokens": 3 }).to_string());
+    let metrics = loop {
+        let metrics = served.ask("GET", "/metrics", "").1;
+        if metrics.contains("wgoose_waiting 1\n") {
+            break metrics;
+        }
+    };
+    assert!(metrics.contains("wgoose_running 2\n") && metrics.ends_with("# EOF\n"), "{metrics}");
+    let mut fourth = Connection::to(&served.address);
+    fourth.send("POST", "/v1/completions", &[], &json!({ "prompt": "a" }).to_string());
+    let (status, head, answer) = fourth.answer();
+    assert!(status == 429 && head.contains("retry-after: 1"), "{status} {head} {answer}");
+    drop(long);
+    assert!(third.answer().2.contains("\"completion_tokens\":3"));
+    fourth.send("POST", "/v1/completions", &[], &json!({ "prompt": "a", "max_tokens": 2 }).to_string());
+    assert_eq!(fourth.answer().0, 200, "over the same connection");
+}
+
+#[test]
+fn answers_are_the_same_alone_and_in_company() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let served = Served::begin(folder.path(), "tiny.gguf");
+    let prompts = ["goose", "The swan swims on the lake, and", "x"];
+    let asked =
+        |prompt: Value, n: usize| json!({ "prompt": prompt, "max_tokens": 12, "temperature": 0.9, "seed": 5, "n": n });
+    let text = |answer: &Value, index: usize| answer["choices"][index]["text"].as_str().unwrap().to_owned();
+    let alone: Vec<String> =
+        (0..3).map(|i| text(&served.post("/v1/completions", &asked(prompts[i].into(), 1)), 0)).collect();
+    // Several prompts and several texts of each in one request, each with a seed of its own.
+    let together = served.post("/v1/completions", &asked(json!(prompts), 2));
+    assert_eq!(together["choices"].as_array().unwrap().len(), 6);
+    assert_eq!(text(&together, 0), alone[0]);
+    let mut second = asked("goose".into(), 1);
+    second["seed"] = 6.into();
+    assert_eq!(text(&together, 1), text(&served.post("/v1/completions", &second), 0));
+    // Many clients at once.
+    let answers: Vec<(usize, String)> = std::thread::scope(|scope| {
+        let ask = |i: usize| text(&served.post("/v1/completions", &asked(prompts[i % 3].into(), 1)), 0);
+        let threads: Vec<_> = (0..24).map(|i| scope.spawn(move || (i, ask(i)))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    answers.iter().for_each(|(i, answer)| assert_eq!(answer, &alone[i % 3], "{i}"));
+    // What comes before it is part of an answer where that is asked for.
+    let mut echo = asked("goose".into(), 1);
+    echo["echo"] = true.into();
+    assert_eq!(text(&served.post("/v1/completions", &echo), 0), format!("goose{}", alone[0]));
+    // The next turn of a chat starts from the prefix cache.
+    let turn =
+        |messages: &Value| served.post("/v1/chat/completions", &json!({ "messages": messages, "max_tokens": 8 }));
+    let first = json!([{ "role": "user", "content": "A goose. ".repeat(100) }]);
+    let answer = turn(&first);
+    assert_eq!(answer["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
+    let mut more = first;
+    more.as_array_mut().unwrap().push(answer["choices"][0]["message"].clone());
+    more.as_array_mut().unwrap().push(json!({ "role": "user", "content": "And a swan?" }));
+    let read = turn(&more)["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap();
+    assert!(read > 600, "{read}");
+}
+
+#[test]
+fn embeddings_come_in_both_encodings() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let served = Served::begin(folder.path(), "tiny.gguf");
+    let ids: Value = serde_json::from_str(&served.ask("POST", "/tokenize", r#"{"content": "a goose"}"#).1).unwrap();
+    assert_eq!(ids["count"], ids["tokens"].as_array().unwrap().len());
+    let text = served.post("/detokenize", &json!({ "tokens": ids["tokens"] }));
+    assert_eq!(text["content"], "a goose");
+    let floats = served.post("/v1/embeddings", &json!({ "input": [ids["tokens"], ids["tokens"]], "dimensions": 128 }));
+    let encoded = served.post("/v1/embeddings", &json!({ "input": "a goose", "encoding_format": "base64" }));
+    let encoded = encoded["data"][0]["embedding"].as_str().unwrap();
+    let floats: Vec<f32> = serde_json::from_value(floats["data"][1]["embedding"].clone()).unwrap();
+    let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let six = |c: u8| alphabet.iter().position(|a| *a == c).unwrap_or(0) as u32;
+    let bytes: Vec<u8> = encoded
+        .as_bytes()
+        .chunks(4)
+        .flat_map(|four| (four.iter().fold(0, |bits, c| bits << 6 | six(*c)) << 8).to_be_bytes()[..3].to_vec())
+        .collect();
+    let decoded: Vec<f32> = bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+    assert_eq!(decoded[..floats.len()], floats);
+}
+
+#[test]
+fn keys_hosts_and_origins_are_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let options = ["--api-key", "secret", "--cors", "https://a.example"];
+    let served = Served::with(folder.path(), "tiny.gguf", &options);
+    let ask = |method: &str, path: &str, headers: &[&str]| {
+        let mut connection = Connection::to(&served.address);
+        connection.send(method, path, headers, "");
+        let (status, head, _) = connection.answer();
+        (status, head)
+    };
+    assert_eq!(ask("GET", "/health", &[]).0, 200);
+    assert_eq!(ask("GET", "/v1/models", &[]).0, 401);
+    assert_eq!(ask("GET", "/v1/models", &["Authorization: Bearer secreT"]).0, 401);
+    let key = "Authorization: Bearer secret";
+    assert_eq!(ask("GET", "/v1/models", &[key]).0, 200);
+    assert_eq!(ask("GET", "/v1/models", &[key, "Host: evil.example"]).0, 403);
+    assert_eq!(ask("GET", "/v1/models", &[key, "Origin: https://evil.example"]).0, 403);
+    let (status, head) = ask("GET", "/v1/models", &[key, "Origin: https://a.example"]);
+    assert!(status == 200 && head.contains("access-control-allow-origin: https://a.example"), "{head}");
+    let asks = "Access-Control-Request-Method: POST";
+    let (status, head) = ask("OPTIONS", "/v1/chat/completions", &["Origin: https://a.example", asks]);
+    assert!(status == 200 && head.contains("access-control-allow-methods"), "{head}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_that_is_told_to_end_finishes_what_it_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let mut served = Served::with(folder.path(), "tiny.gguf", &["--grace", "600"]);
+    let mut connection = Connection::to(&served.address);
+    let body = json!({ "prompt": "a", "max_tokens": 400, "stream": true, "logit_bias": { "0": -1e9 } }).to_string();
+    connection.send("POST", "/v1/completions", &[], &body);
+    let mut idle = Connection::to(&served.address);
+    idle.send("GET", "/health", &[], "");
+    assert_eq!(idle.answer().0, 200);
+    let id = served.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert!(connection.answer().2.ends_with("data: [DONE]\n\n"));
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
 }

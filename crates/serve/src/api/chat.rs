@@ -1,0 +1,88 @@
+//! `/v1/chat/completions`: answers a conversation, with the template of the RWKV-7 G1 models.
+
+use super::Served;
+use super::answer::{Kind, TextRequest};
+use super::fields::Fields;
+use super::generation::Generation;
+use super::refused::Refused;
+use axum::response::Response;
+use serde::Deserialize;
+use wgoose_session::{ChatMessage, NEXT_USER, conversation};
+
+/// Default of `max_tokens`.
+const DEFAULT_TOKENS: usize = 2048;
+
+/// A message.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Message {
+    role: String,
+    content: Content,
+    /// The template has no names of participants.
+    #[serde(default, rename = "name")]
+    _name: Option<String>,
+    /// Part of answers that clients send back.
+    #[serde(default, rename = "refusal")]
+    _refusal: Option<String>,
+}
+
+/// A text, or its parts.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Parts(Vec<Part>),
+}
+
+#[derive(Deserialize)]
+struct Part {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    text: String,
+}
+
+impl Message {
+    fn text(&self) -> Result<String, Refused> {
+        match &self.content {
+            Content::Text(text) => Ok(text.clone()),
+            Content::Parts(parts) => match parts.iter().find(|part| part.kind != "text") {
+                Some(part) => {
+                    Err(Refused::field("messages", format_args!("a part of type '{}' is no text", part.kind)))
+                }
+                None => Ok(parts.iter().map(|part| part.text.as_str()).collect()),
+            },
+        }
+    }
+}
+
+/// The conversation as text, up to the answer.
+fn text(messages: &[Message]) -> Result<String, Refused> {
+    let texts = messages.iter().map(Message::text).collect::<Result<Vec<String>, _>>()?;
+    let said = messages.iter().zip(&texts).map(|(message, text)| match message.role.as_str() {
+        "system" | "developer" => Ok(ChatMessage::System(text)),
+        "user" => Ok(ChatMessage::User(text)),
+        "assistant" => Ok(ChatMessage::Assistant(text)),
+        other => Err(Refused::field("messages", format_args!("role '{other}' is none of system, user, assistant"))),
+    });
+    let said = said.collect::<Result<Vec<_>, _>>()?;
+    match said.is_empty() {
+        true => Err(Refused::field("messages", "nothing was said")),
+        false => Ok(conversation(&said, false)),
+    }
+}
+
+pub(super) async fn chat(served: &Served, body: &[u8]) -> Result<Response, Refused> {
+    let mut fields = Fields::of(body)?;
+    let mut generation = Generation::take(&mut fields, DEFAULT_TOKENS, served.options.max_tokens)?;
+    let messages: Vec<Message> = fields.need("messages")?;
+    fields.finish()?;
+    generation.options.stop_strings.push(NEXT_USER.to_owned());
+    let prompt = served.tokenizer.encode(text(&messages)?.as_bytes());
+    if prompt.len() > served.options.max_prompt {
+        let (got, most) = (prompt.len(), served.options.max_prompt);
+        return Err(Refused::field("messages", format_args!("{got} tokens are more than the {most} allowed")));
+    }
+    let (prompts, openings) = (vec![prompt], vec![String::new()]);
+    TextRequest { kind: Kind::Chat, prompts, generation, openings, keep: true }.answer(served).await
+}

@@ -1,0 +1,27 @@
+//! `/v1/completions`: continues prompts.
+
+use super::Served;
+use super::answer::{Kind, TextRequest};
+use super::fields::Fields;
+use super::generation::Generation;
+use super::refused::Refused;
+use super::texts::Input;
+use axum::response::Response;
+
+/// Default of `max_tokens`, as in OpenAI's interface.
+const DEFAULT_TOKENS: usize = 16;
+
+pub(super) async fn complete(served: &Served, body: &[u8]) -> Result<Response, Refused> {
+    let mut fields = Fields::of(body)?;
+    let generation = Generation::take(&mut fields, DEFAULT_TOKENS, served.options.max_tokens)?;
+    let prompt: Input = fields.need("prompt")?;
+    let echo = fields.take("echo")?.unwrap_or(false);
+    fields.finish()?;
+    let prompts = prompt.tokens("prompt", &served.tokenizer, served.options.max_prompt)?;
+    let opening = |tokens: &Vec<u32>| match echo {
+        true => served.text(tokens),
+        false => String::new(),
+    };
+    let openings = prompts.iter().map(opening).collect();
+    TextRequest { kind: Kind::Text, prompts, generation, openings, keep: false }.answer(served).await
+}

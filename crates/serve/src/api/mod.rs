@@ -1,0 +1,157 @@
+//! The HTTP interface: paths and their handlers.
+
+mod answer;
+mod chat;
+mod completions;
+mod embeddings;
+mod fields;
+mod generation;
+mod refused;
+mod texts;
+mod tokens;
+
+use crate::ServeOptions;
+use crate::engine::Engine;
+use crate::metrics::Metrics;
+use axum::body::{Body, to_bytes};
+use axum::extract::{MatchedPath, Path, Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Router, middleware};
+pub(crate) use refused::Refused;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::time::timeout;
+use wgoose_session::EmbedOptions;
+use wgoose_session::tokenizer::Tokenizer;
+
+/// The state that all handlers share.
+pub(crate) struct Served {
+    pub(crate) options: ServeOptions,
+    pub(crate) engine: Engine,
+    pub(crate) tokenizer: Tokenizer,
+    /// Embedding options of the model.
+    pub(crate) embedding: EmbedOptions,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Time of the start, in seconds since 1970.
+    pub(crate) since: u64,
+}
+
+impl Served {
+    /// The text of tokens. Bytes that are no character and tokens outside the vocabulary become U+FFFD.
+    fn text(&self, tokens: &[u32]) -> String {
+        let bytes: Vec<u8> =
+            tokens.iter().flat_map(|token| self.tokenizer.token(*token).unwrap_or(b"\xff")).copied().collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn model(&self) -> Value {
+        let id = &self.options.model;
+        json!({ "id": id, "object": "model", "created": self.since, "owned_by": "wgoose" })
+    }
+}
+
+/// Extracts the shared state.
+type Shared = State<Arc<Served>>;
+
+/// A JSON answer.
+pub(crate) fn json(status: StatusCode, value: &Value) -> Response {
+    let mut response = (status, value.to_string()).into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// The routes.
+pub(crate) fn router(served: Arc<Served>) -> Router {
+    Router::new()
+        .route("/health", get(health))
+        .route("/metrics", get(metrics))
+        .route("/v1/models", get(models))
+        .route("/v1/models/{*model}", get(model))
+        .route("/v1/completions", post(completions))
+        .route("/v1/chat/completions", post(chats))
+        .route("/v1/embeddings", post(embeddings))
+        .route("/tokenize", post(tokenize))
+        .route("/detokenize", post(detokenize))
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(middleware::from_fn_with_state(Arc::clone(&served), count))
+        .with_state(served)
+}
+
+/// Counts answers by path and status.
+async fn count(State(served): Shared, path: Option<MatchedPath>, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    let path = path.as_ref().map_or("other", MatchedPath::as_str);
+    served.metrics.answered(path, response.status().as_u16());
+    response
+}
+
+/// Reads the body of a request, within the limits of size and time.
+async fn body(served: &Served, body: Body) -> Result<Vec<u8>, Refused> {
+    let most = served.options.max_body;
+    match timeout(served.options.patience, to_bytes(body, most)).await {
+        Ok(Ok(bytes)) => Ok(bytes.into()),
+        Ok(Err(_)) => {
+            let why = format!("the body breaks off, or has more than the {most} bytes allowed");
+            Err(Refused::with(StatusCode::PAYLOAD_TOO_LARGE, why))
+        }
+        Err(_) => Err(Refused::with(StatusCode::REQUEST_TIMEOUT, "the body came too slowly")),
+    }
+}
+
+async fn health(State(served): Shared) -> Response {
+    match served.engine.is_well() {
+        true => json(StatusCode::OK, &json!({ "status": "ok" })),
+        false => json(StatusCode::SERVICE_UNAVAILABLE, &json!({ "status": "the model failed" })),
+    }
+}
+
+async fn metrics(State(served): Shared) -> Response {
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], served.metrics.text()).into_response()
+}
+
+async fn models(State(served): Shared) -> Response {
+    json(StatusCode::OK, &json!({ "object": "list", "data": [served.model()] }))
+}
+
+async fn model(State(served): Shared, Path(model): Path<String>) -> Result<Response, Refused> {
+    match model == served.options.model {
+        true => Ok(json(StatusCode::OK, &served.model())),
+        false => {
+            let why = format!("there is no model '{model}', '{}' is served", served.options.model);
+            Err(Refused::with(StatusCode::NOT_FOUND, why))
+        }
+    }
+}
+
+async fn completions(State(served): Shared, asked: Body) -> Result<Response, Refused> {
+    completions::complete(&served, &body(&served, asked).await?).await
+}
+
+async fn chats(State(served): Shared, asked: Body) -> Result<Response, Refused> {
+    chat::chat(&served, &body(&served, asked).await?).await
+}
+
+async fn embeddings(State(served): Shared, asked: Body) -> Result<Response, Refused> {
+    embeddings::embed(&served, &body(&served, asked).await?).await
+}
+
+async fn tokenize(State(served): Shared, asked: Body) -> Result<Response, Refused> {
+    tokens::tokenize(&served, &body(&served, asked).await?)
+}
+
+async fn detokenize(State(served): Shared, asked: Body) -> Result<Response, Refused> {
+    tokens::detokenize(&served, &body(&served, asked).await?)
+}
+
+async fn unknown(request: Request) -> Refused {
+    Refused::with(StatusCode::NOT_FOUND, format!("there is no {}", request.uri().path()))
+}
+
+async fn wrong_method(method: Method, request: Request) -> Refused {
+    Refused::with(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is not for {}", request.uri().path()))
+}

@@ -1,0 +1,32 @@
+//! Errors of a server.
+
+use std::io;
+use wgoose_session::SessionError;
+
+/// Why a server cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address.
+    #[error("cannot listen on {address}: {why}")]
+    Listen {
+        /// Host and port.
+        address: String,
+        /// What the system says.
+        #[source]
+        why: io::Error,
+    },
+    /// An option that cannot be the value of an HTTP header.
+    #[error("{option} '{value}' is not a value that an HTTP header can have")]
+    Header {
+        /// Which.
+        option: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// A thread or a socket.
+    #[error("the server cannot run: {0}")]
+    Io(#[from] io::Error),
+    /// The model or the device.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}

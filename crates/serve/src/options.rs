@@ -1,0 +1,58 @@
+//! Options of a server.
+
+use std::time::Duration;
+
+/// Options of a server. The default listens on the loopback address only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServeOptions {
+    /// Name or address to listen on.
+    pub host: String,
+    /// Port to listen on; 0 picks a free one.
+    pub port: u16,
+    /// Name of the model in answers.
+    pub model: String,
+    /// Most sequences in the batch; fewer if the device has no memory for their states.
+    pub parallel: usize,
+    /// Most queued sequences; beyond that, requests get status 429.
+    pub queue: usize,
+    /// API keys: requests need one of them in `Authorization: Bearer KEY`. Without keys every request is accepted.
+    pub api_keys: Vec<String>,
+    /// Origins of web pages that may send requests, such as `https://example.org`; `*` means any.
+    pub cors: Vec<String>,
+    /// Accepted names in the `Host` header, beside those of the loopback address and [`ServeOptions::host`]; `*` means
+    /// any. This stops DNS rebinding.
+    pub allowed_hosts: Vec<String>,
+    /// Most open connections. Further ones wait in the system's backlog.
+    pub connections: usize,
+    /// Largest `max_tokens` of a request.
+    pub max_tokens: usize,
+    /// Most tokens of a prompt.
+    pub max_prompt: usize,
+    /// Most bytes of a request's body.
+    pub max_body: usize,
+    /// Timeout for the head and for the body of a request, and for idle connections.
+    pub patience: Duration,
+    /// Time for running requests to end after [`crate::Stopper::stop`].
+    pub grace: Duration,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        ServeOptions {
+            host: "127.0.0.1".to_owned(),
+            port: 8080,
+            model: "rwkv7".to_owned(),
+            parallel: 32,
+            queue: 256,
+            api_keys: Vec::new(),
+            cors: Vec::new(),
+            allowed_hosts: Vec::new(),
+            connections: 1024,
+            max_tokens: 32 << 10,
+            max_prompt: 1 << 20,
+            max_body: 16 << 20,
+            patience: Duration::from_secs(30),
+            grace: Duration::from_secs(30),
+        }
+    }
+}
