@@ -25,7 +25,7 @@
 //!
 //! All times are samples of `wgoose_measure::timer`. In reading order: `subject` is what is measured, [`workload`] has
 //! named workloads, prefill and decode, `measure` whole sessions by title; `record` stores them, `timed` reads both
-//! kinds of records, [`process_memory`] and `start` are for fresh processes. The command line and the Python package
+//! kinds of records, [`process_memory`] and `start` are for fresh processes, [`server_load`] is for HTTP servers. The command line and the Python package
 //! print the results.
 
 mod error;
@@ -33,6 +33,7 @@ mod measure;
 pub mod process_memory;
 mod progress;
 mod record;
+pub mod server_load;
 mod start;
 mod subject;
 mod timed;

@@ -26,6 +26,9 @@ pub enum ServeError {
     /// A thread or a socket.
     #[error("the server cannot run: {0}")]
     Io(#[from] io::Error),
+    /// The folder of states.
+    #[error("--state-dir: {0}")]
+    States(String),
     /// The model or the device.
     #[error(transparent)]
     Session(#[from] SessionError),

@@ -12,7 +12,8 @@
 //!
 //! # Modules
 //! `server` accepts connections, `guard` checks keys, hosts and origins, `api` translates requests and answers. `engine`
-//! is a thread with the model and its batch, so `/health` and `/metrics` are answered at once whatever it does.
+//! is a thread with the model and its batch, so `/health` and `/metrics` are answered at once whatever it does. `states`
+//! stores states and conversations in a folder.
 
 #![deny(missing_docs)]
 
@@ -23,6 +24,7 @@ mod guard;
 mod metrics;
 mod options;
 mod server;
+mod states;
 
 pub use error::ServeError;
 pub use options::ServeOptions;

@@ -1,5 +1,6 @@
 //! Options of a server.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Options of a server. The default listens on the loopback address only.
@@ -24,12 +25,18 @@ pub struct ServeOptions {
     pub allowed_hosts: Vec<String>,
     /// Most open connections. Further ones wait in the system's backlog.
     pub connections: usize,
+    /// Folder for states and conversations; without one they are refused.
+    pub state_folder: Option<PathBuf>,
+    /// Most bytes of this folder. The least recently used conversations are deleted first.
+    pub state_bytes: u64,
     /// Largest `max_tokens` of a request.
     pub max_tokens: usize,
     /// Most tokens of a prompt.
     pub max_prompt: usize,
     /// Most bytes of a request's body.
     pub max_body: usize,
+    /// Most bytes of an uploaded state.
+    pub max_state: usize,
     /// Timeout for the head and for the body of a request, and for idle connections.
     pub patience: Duration,
     /// Time for running requests to end after [`crate::Stopper::stop`].
@@ -48,9 +55,12 @@ impl Default for ServeOptions {
             cors: Vec::new(),
             allowed_hosts: Vec::new(),
             connections: 1024,
+            state_folder: None,
+            state_bytes: 16 << 30,
             max_tokens: 32 << 10,
             max_prompt: 1 << 20,
             max_body: 16 << 20,
+            max_state: 1 << 30,
             patience: Duration::from_secs(30),
             grace: Duration::from_secs(30),
         }

@@ -3,6 +3,7 @@
 use crate::api::{self, Served};
 use crate::engine::Engine;
 use crate::metrics::Metrics;
+use crate::states::States;
 use crate::{ServeError, ServeOptions, guard};
 use axum::middleware;
 use hyper::server::conn::http1;
@@ -83,9 +84,17 @@ impl Server {
         let Server { listener, options, stop: (_sender, stop) } = self;
         let (metrics, tokenizer) = (Arc::new(Metrics::new()), session.tokenizer()?.clone());
         let embedding = EmbedOptions::of(session.model());
+        let states = match &options.state_folder {
+            Some(folder) => {
+                let (shape, fingerprint) = (*session.model().shape(), session.model().fingerprint().to_string());
+                let states = States::open(folder, options.state_bytes, shape, fingerprint);
+                Some(Arc::new(states.map_err(|why| ServeError::States(why.to_string()))?))
+            }
+            None => None,
+        };
         let (engine, capacity) = Engine::begin(session, options.parallel, options.queue, Arc::clone(&metrics))?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-        let served = Arc::new(Served { options, engine, tokenizer, embedding, metrics, since });
+        let served = Arc::new(Served { options, engine, tokenizer, embedding, states, metrics, since });
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
         runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener)?;

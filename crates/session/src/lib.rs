@@ -109,9 +109,9 @@ pub mod tokenizer;
 mod trace_selected;
 mod vocabulary;
 
-pub use batch::{BatchEvent, BatchRequest, SequenceId, SessionBatch};
+pub use batch::{BatchEvent, BatchRequest, SequenceId, SessionBatch, StateEnd};
 pub use builder::{Backend, SessionBuilder, model_class};
-pub use chat::{Chat, ChatMessage, ChatOptions, ChatTurn, NEXT_USER, conversation};
+pub use chat::{Chat, ChatMessage, ChatOptions, ChatTurn, NEXT_USER, conversation, next_message};
 pub use embed::{END_OF_TEXT, EmbedOptions, Pooling};
 pub use embedding_cache::{EmbeddingCacheOptions, EmbeddingCacheStats, StoreError};
 pub use error::{SessionError, one_line};

@@ -26,7 +26,7 @@ fn shape_of(state: State, model: &ModelShape) -> Vec<usize> {
 
 /// What a file of a state is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StateKind {
+pub enum StateKind {
     /// What [`save`] wrote.
     Saved,
     /// A tuned initial state ([`initial_state`]).
@@ -37,7 +37,7 @@ pub(crate) enum StateKind {
 ///
 /// # Errors
 /// It cannot be read, or is neither.
-pub(crate) fn kind(path: &Path) -> Result<StateKind, SessionError> {
+pub fn kind(path: &Path) -> Result<StateKind, SessionError> {
     let fail = |why: String| SessionError::StateFile { path: path.to_owned(), why };
     let file = TensorFile::open(path).map_err(|e| fail(e.into_reason().to_string()))?;
     let first = State::Wkv(0).to_string();
@@ -60,7 +60,10 @@ pub fn save(path: &Path, state: &StateData, model: &ModelShape, fingerprint: &st
 }
 
 /// As [`save`], with the turns of the chat that made the state.
-pub(crate) fn save_chat(
+///
+/// # Errors
+/// As of [`save`].
+pub fn save_chat(
     path: &Path,
     state: &StateData,
     model: &ModelShape,
@@ -98,7 +101,10 @@ pub fn load(path: &Path, model: &ModelShape, fingerprint: &str) -> Result<StateD
 }
 
 /// As [`load`], with the turns of the chat that made the state; a state that no chat made has none.
-pub(crate) fn load_chat(
+///
+/// # Errors
+/// As of [`load`].
+pub fn load_chat(
     path: &Path,
     model: &ModelShape,
     fingerprint: &str,

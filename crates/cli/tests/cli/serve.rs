@@ -1,6 +1,6 @@
 //! `wgoose serve`, asked over a socket as programs for OpenAI's interface ask.
 
-use crate::binary::{printed, synth};
+use crate::binary::{printed, synth, wgoose};
 use crate::embedding_heads::embedding_model;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -24,12 +24,16 @@ impl Connection {
     }
 
     fn send(&mut self, method: &str, path: &str, headers: &[&str], body: &str) {
+        self.send_bytes(method, path, headers, body.as_bytes());
+    }
+
+    fn send_bytes(&mut self, method: &str, path: &str, headers: &[&str], body: &[u8]) {
         self.is_head = method == "HEAD";
         let has_host = headers.iter().any(|header| header.starts_with("Host:"));
         let host = if has_host { "" } else { "Host: localhost\r\n" };
         let more: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
         let head = format!("{method} {path} HTTP/1.1\r\n{host}{more}Content-Length: {}\r\n\r\n", body.len());
-        self.socket.get_mut().write_all((head + body).as_bytes()).unwrap();
+        self.socket.get_mut().write_all(&[head.as_bytes(), body].concat()).unwrap();
     }
 
     fn line(&mut self) -> String {
@@ -46,6 +50,11 @@ impl Connection {
 
     /// Status, head and body. The body ends where its framing says, not where the connection does.
     fn answer(&mut self) -> (u16, String, String) {
+        let (status, head, body) = self.raw_answer();
+        (status, head, String::from_utf8(body).unwrap())
+    }
+
+    fn raw_answer(&mut self) -> (u16, String, Vec<u8>) {
         let status = self.line().split(' ').nth(1).unwrap().parse().unwrap();
         let mut head = String::new();
         loop {
@@ -71,7 +80,7 @@ impl Connection {
                 }
             }
         };
-        (status, head, String::from_utf8(body).unwrap())
+        (status, head, body)
     }
 }
 
@@ -368,6 +377,119 @@ fn answers_are_the_same_alone_and_in_company() {
     more.as_array_mut().unwrap().push(json!({ "role": "user", "content": "And a swan?" }));
     let read = turn(&more)["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap();
     assert!(read > 600, "{read}");
+}
+
+#[test]
+fn a_server_is_measured_under_load() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let served = Served::with(folder.path(), "tiny.gguf", &["--api-key", "secret"]);
+    let url = format!("http://{}", served.address);
+    let asked = ["bench", "server", &url, "--clients", "1,3", "--requests", "2", "--prompt-tokens", "40", "-n", "5"];
+    let output = wgoose(folder.path(), asked.iter().chain(&["--json", "--api-key", "secret"]).copied());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let reports: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (report, clients) in reports.iter().zip([1, 3]) {
+        assert_eq!((&report["clients"], &report["completed"]), (&clients.into(), &(2 * clients).into()));
+        assert_eq!(report["decode_tokens"], 10 * clients);
+        let prompt = report["prompt_tokens"].as_u64().unwrap() / (2 * clients);
+        assert!((20..=80).contains(&prompt), "{prompt} tokens a prompt");
+        assert!(report["first_ms"]["p50"].as_f64() <= report["first_ms"]["p95"].as_f64());
+    }
+    let refused = wgoose(folder.path(), asked);
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && stderr.contains("401"), "{stderr}");
+}
+
+/// What a stateless server answers a conversation with, and what one with states answers message by message.
+fn turn(served: &Served, more: Value, content: &str) -> Value {
+    let mut body = more;
+    body["messages"] = json!([{ "role": "user", "content": content }]);
+    (body["max_tokens"], body["temperature"]) = (6.into(), 0.into());
+    served.post("/v1/chat/completions", &body)
+}
+
+#[test]
+fn states_and_conversations_survive_a_killed_server() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let options = ["--state-dir", "kept"];
+    let mut served = Served::with(folder.path(), "tiny.gguf", &options);
+    let text = |answer: &Value| answer["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
+
+    // The second turn of each conversation is known before: three go on at once, on a server that is never killed.
+    let names = ["a", "b", "c"];
+    let first: Vec<Value> = names.iter().map(|name| turn(&served, json!({ "session_id": name }), name)).collect();
+    let forked = turn(&served, json!({ "return_state": true }), "a");
+    assert_eq!(text(&forked), text(&first[0]));
+    let state = forked["state_id"].as_str().unwrap().to_owned();
+    let second = text(&turn(&served, json!({ "state_id": state }), "And then?"));
+
+    // All but the last turns of what goes on when it is killed are there.
+    let mut open = Connection::to(&served.address);
+    let body = json!({ "session_id": "a", "messages": [{ "role": "user", "content": "b" }], "stream": true });
+    open.send("POST", "/v1/chat/completions", &[], &body.to_string());
+    open.bytes(200);
+    let busy = json!({ "session_id": "a", "messages": [{ "role": "user", "content": "b" }] });
+    assert_eq!(served.ask("POST", "/v1/chat/completions", &busy.to_string()).0, 409);
+    served.child.kill().unwrap();
+    drop(served);
+    served = Served::with(folder.path(), "tiny.gguf", &options);
+    for (name, answer) in names.iter().zip(&first) {
+        let kept: Value = serde_json::from_str(&served.ask("GET", &format!("/v1/conversations/{name}"), "").1).unwrap();
+        assert_eq!(
+            kept["messages"],
+            json!([
+                { "role": "user", "content": name },
+                { "role": "assistant", "content": text(answer) },
+            ])
+        );
+    }
+    assert_eq!(text(&turn(&served, json!({ "session_id": "a" }), "And then?")), second);
+    assert_eq!(text(&turn(&served, json!({ "state_id": state }), "And then?")), second);
+
+    // A state is a file that other tools read, and can be uploaded again.
+    let mut connection = Connection::to(&served.address);
+    connection.send("GET", &format!("/v1/states/{state}"), &[], "");
+    let file = connection.raw_answer().2;
+    std::fs::write(folder.path().join("state.st"), &file).unwrap();
+    let said = printed(
+        folder.path(),
+        ["chat", "tiny.gguf", "--backend", "cpu", "--state", "state.st", "-p", "And then?", "-n", "6", "-t", "0"],
+    );
+    assert!(said.contains(second.trim()), "{said:?} {second:?}");
+    connection.send_bytes("POST", "/v1/states", &["Content-Type: application/octet-stream"], &file);
+    let uploaded: Value = serde_json::from_slice(&connection.raw_answer().2).unwrap();
+    let copy = served.post("/v1/states", &json!({ "from": uploaded["id"] }));
+    assert_eq!(text(&turn(&served, json!({ "state_id": copy["id"] }), "And then?")), second);
+    let listed: Value = serde_json::from_str(&served.ask("GET", "/v1/states", "").1).unwrap();
+    assert_eq!(listed["data"].as_array().unwrap().len(), 3);
+    let gone = uploaded["id"].as_str().unwrap();
+    assert_eq!(served.ask("DELETE", &format!("/v1/states/{gone}"), "").0, 200);
+    assert_eq!(served.ask("GET", &format!("/v1/states/{gone}"), "").0, 404);
+    assert_eq!(served.ask("GET", "/v1/states/..%2Fa", "").0, 400);
+
+    // A text goes on from the state at its end.
+    let mut text_body = json!({ "prompt": "goose", "max_tokens": 4, "temperature": 0, "return_state": true });
+    let begun = served.post("/v1/completions", &text_body);
+    text_body["max_tokens"] = 8.into();
+    let whole = served.post("/v1/completions", &text_body)["choices"][0]["text"].as_str().unwrap().to_owned();
+    let beginning = begun["choices"][0]["text"].as_str().unwrap();
+    assert!(whole.starts_with(beginning) && begun["state_id"].is_string());
+    for (body, field) in [
+        (json!({ "prompt": "a", "state_id": "none" }), "state_id"),
+        (json!({ "prompt": "a", "session_id": "a/b" }), "session_id"),
+        (json!({ "prompt": "a", "session_id": "x", "state_id": "y" }), "session_id"),
+        (json!({ "prompt": "a", "return_state": true, "n": 2 }), "return_state"),
+    ] {
+        let (status, answer) = served.ask("POST", "/v1/completions", &body.to_string());
+        let error: Value = serde_json::from_str(&answer).unwrap();
+        assert!((400..405).contains(&status) && error["error"]["param"] == field, "{body}: {status} {answer}");
+    }
+    let without = Served::begin(folder.path(), "tiny.gguf");
+    let (status, answer) = without.ask("GET", "/v1/states", "");
+    assert!(status == 501 && answer.contains("--state-dir"), "{status} {answer}");
 }
 
 #[test]

@@ -3,18 +3,21 @@
 use super::Served;
 use super::generation::Generation;
 use super::refused::Refused;
+use super::start::{Start, Store};
 use crate::engine::{TextEvent, Texts};
+use crate::states::ChatState;
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
-use wgoose_session::{BatchRequest, Ending, Generated};
+use wgoose_session::{BatchRequest, ChatTurn, Ending, Generated, StateData, StateEnd};
 
 /// Interval of keep-alive comments in a stream without text: proxies close silent connections.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -46,7 +49,16 @@ struct Choice {
     /// The prompt, if the answer includes it (`echo`).
     opening: String,
     text: String,
+    /// The state at its end, if it is stored.
+    state: Option<Arc<StateData>>,
     generated: Option<Generated>,
+}
+
+/// Where the state at the end goes, with the text of its chat.
+struct StoredChat {
+    store: Store,
+    turns: Vec<ChatTurn>,
+    message: Option<String>,
 }
 
 /// A request for texts.
@@ -56,8 +68,10 @@ pub(super) struct TextRequest {
     pub(super) generation: Generation,
     /// What the answers to each prompt begin with.
     pub(super) openings: Vec<String>,
-    /// Whether the prefix cache keeps the states: for conversations.
-    pub(super) keep: bool,
+    /// The last message of a chat.
+    pub(super) message: Option<String>,
+    /// Where the texts start, and where the state goes.
+    pub(super) start: Start,
 }
 
 impl TextRequest {
@@ -66,7 +80,11 @@ impl TextRequest {
     /// # Errors
     /// The request makes no sense, or the queue is full. Nothing was sent then.
     pub(super) async fn answer(self, served: &Served) -> Result<Response, Refused> {
-        let TextRequest { kind, prompts, generation, openings, keep } = self;
+        let TextRequest { kind, prompts, generation, openings, message, start } = self;
+        let Start { state, turns, store } = start;
+        let end = if kind == Kind::Chat { StateEnd::NextMessage } else { StateEnd::Text };
+        let returned = store.is_some().then_some(end);
+        let keep = kind == Kind::Chat;
         let begun = kind == Kind::Text;
         let (mut requests, mut choices) = (Vec::new(), Vec::new());
         let prompt_tokens = prompts.iter().map(Vec::len).sum();
@@ -74,13 +92,16 @@ impl TextRequest {
             for _ in 0..generation.count {
                 let options = generation.of_text(requests.len());
                 let prompt = prompt.clone();
-                requests.push(BatchRequest { prompt, options, priority: generation.priority, keep });
+                let (state, priority) = (state.clone(), generation.priority);
+                requests.push(BatchRequest { state, prompt, options, priority, keep, returned });
                 let (text, opening) = (String::new(), opening.clone());
-                choices.push(Choice { cached: 0, has_begun: begun, opening, text, generated: None });
+                choices.push(Choice { cached: 0, has_begun: begun, opening, text, state: None, generated: None });
             }
         }
         let texts = served.engine.generate(requests).await?;
-        let answering = Answering { heading: Heading::new(kind, &served.options.model), choices, texts, prompt_tokens };
+        let heading = Heading::new(kind, &served.options.model);
+        let stored = store.map(|store| StoredChat { store, turns, message });
+        let answering = Answering { heading, choices, texts, prompt_tokens, stored };
         match generation.is_stream {
             true => Ok(answering.stream(generation.has_usage)),
             false => answering.whole().await,
@@ -95,6 +116,7 @@ struct Answering {
     texts: Texts,
     /// Tokens of the prompts, counted once for all texts of a prompt.
     prompt_tokens: usize,
+    stored: Option<StoredChat>,
 }
 
 /// What to send after an event.
@@ -123,6 +145,10 @@ impl Answering {
                 choice.text.push_str(&text);
                 Told::Text(index, text)
             }
+            TextEvent::State(state) => {
+                choice.state = Some(state);
+                Told::Nothing
+            }
             TextEvent::Ended(generated) => {
                 let reason = reason(&generated);
                 choice.generated = Some(generated);
@@ -132,12 +158,22 @@ impl Answering {
         }
     }
 
+    /// Stores the state of a text that has ended; its id, if the request asked for one.
+    async fn store(&mut self, index: usize) -> Result<Option<String>, Refused> {
+        let choice = &mut self.choices[index];
+        let (Some(stored), Some(state)) = (self.stored.take(), choice.state.take()) else { return Ok(None) };
+        let StoredChat { store, mut turns, message } = stored;
+        turns.extend(message.map(|message| ChatTurn { message, answer: choice.text.clone() }));
+        store.store(ChatState { state: Arc::unwrap_or_clone(state), turns }).await
+    }
+
     async fn whole(mut self) -> Result<Response, Refused> {
         while let Some((index, event)) = self.texts.recv().await {
             if let Told::Failed(why) = self.take(index, event) {
                 return Err(Refused::with(StatusCode::INTERNAL_SERVER_ERROR, why));
             }
         }
+        let state_id = self.store(0).await?;
         let mut choices = Vec::new();
         for (index, choice) in self.choices.iter().enumerate() {
             let Some(generated) = &choice.generated else { return Err(crate::engine::EngineError::Ended.into()) };
@@ -151,6 +187,9 @@ impl Answering {
         let object = if self.heading.kind == Kind::Chat { "chat.completion" } else { "text_completion" };
         let mut answer = self.heading.with(object, &choices);
         answer["usage"] = self.usage();
+        if let Some(id) = state_id {
+            answer["state_id"] = id.into();
+        }
         Ok(super::json(StatusCode::OK, &answer))
     }
 
@@ -206,7 +245,15 @@ impl Answering {
             match self.take(index, happened) {
                 Told::Nothing => {}
                 Told::Text(index, text) => event(to, &self.heading.text(index, &text)).await?,
-                Told::Ended(index, reason) => event(to, &self.heading.piece(index, &json!({}), Some(reason))).await?,
+                Told::Ended(index, reason) => {
+                    let mut last = self.heading.piece(index, &json!({}), Some(reason));
+                    match self.store(index).await {
+                        Ok(None) => {}
+                        Ok(Some(id)) => last["state_id"] = id.into(),
+                        Err(refused) => return event(to, &refused.json()).await,
+                    }
+                    event(to, &last).await?;
+                }
                 Told::Failed(why) => {
                     let refused = Refused::with(StatusCode::INTERNAL_SERVER_ERROR, why);
                     return event(to, &refused.json()).await;

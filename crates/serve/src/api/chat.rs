@@ -5,9 +5,10 @@ use super::answer::{Kind, TextRequest};
 use super::fields::Fields;
 use super::generation::Generation;
 use super::refused::Refused;
+use super::start::StateFields;
 use axum::response::Response;
 use serde::Deserialize;
-use wgoose_session::{ChatMessage, NEXT_USER, conversation};
+use wgoose_session::{ChatMessage, NEXT_USER, conversation, next_message};
 
 /// Default of `max_tokens`.
 const DEFAULT_TOKENS: usize = 2048;
@@ -56,8 +57,8 @@ impl Message {
     }
 }
 
-/// The conversation as text, up to the answer.
-fn text(messages: &[Message]) -> Result<String, Refused> {
+/// The messages as text, up to the answer, and the last one; `is_continued`: a state has the conversation before them.
+fn text(messages: &[Message], is_continued: bool) -> Result<(String, String), Refused> {
     let texts = messages.iter().map(Message::text).collect::<Result<Vec<String>, _>>()?;
     let said = messages.iter().zip(&texts).map(|(message, text)| match message.role.as_str() {
         "system" | "developer" => Ok(ChatMessage::System(text)),
@@ -66,9 +67,13 @@ fn text(messages: &[Message]) -> Result<String, Refused> {
         other => Err(Refused::field("messages", format_args!("role '{other}' is none of system, user, assistant"))),
     });
     let said = said.collect::<Result<Vec<_>, _>>()?;
-    match said.is_empty() {
-        true => Err(Refused::field("messages", "nothing was said")),
-        false => Ok(conversation(&said, false)),
+    let last = texts.last().cloned().ok_or_else(|| Refused::field("messages", "nothing was said"))?;
+    match &said[..] {
+        [ChatMessage::User(message)] if is_continued => Ok((next_message(message, false), last)),
+        _ if is_continued => {
+            Err(Refused::field("messages", "the state has the conversation: send one new message of the user"))
+        }
+        _ => Ok((conversation(&said, false), last)),
     }
 }
 
@@ -76,13 +81,16 @@ pub(super) async fn chat(served: &Served, body: &[u8]) -> Result<Response, Refus
     let mut fields = Fields::of(body)?;
     let mut generation = Generation::take(&mut fields, DEFAULT_TOKENS, served.options.max_tokens)?;
     let messages: Vec<Message> = fields.need("messages")?;
+    let state = StateFields::take(&mut fields)?;
     fields.finish()?;
     generation.options.stop_strings.push(NEXT_USER.to_owned());
-    let prompt = served.tokenizer.encode(text(&messages)?.as_bytes());
+    let start = state.start(served, generation.count).await?;
+    let (text, message) = text(&messages, !start.turns.is_empty())?;
+    let prompt = served.tokenizer.encode(text.as_bytes());
     if prompt.len() > served.options.max_prompt {
         let (got, most) = (prompt.len(), served.options.max_prompt);
         return Err(Refused::field("messages", format_args!("{got} tokens are more than the {most} allowed")));
     }
     let (prompts, openings) = (vec![prompt], vec![String::new()]);
-    TextRequest { kind: Kind::Chat, prompts, generation, openings, keep: true }.answer(served).await
+    TextRequest { kind: Kind::Chat, prompts, generation, openings, message: Some(message), start }.answer(served).await
 }

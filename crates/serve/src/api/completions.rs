@@ -5,6 +5,7 @@ use super::answer::{Kind, TextRequest};
 use super::fields::Fields;
 use super::generation::Generation;
 use super::refused::Refused;
+use super::start::StateFields;
 use super::texts::Input;
 use axum::response::Response;
 
@@ -16,6 +17,7 @@ pub(super) async fn complete(served: &Served, body: &[u8]) -> Result<Response, R
     let generation = Generation::take(&mut fields, DEFAULT_TOKENS, served.options.max_tokens)?;
     let prompt: Input = fields.need("prompt")?;
     let echo = fields.take("echo")?.unwrap_or(false);
+    let state = StateFields::take(&mut fields)?;
     fields.finish()?;
     let prompts = prompt.tokens("prompt", &served.tokenizer, served.options.max_prompt)?;
     let opening = |tokens: &Vec<u32>| match echo {
@@ -23,5 +25,6 @@ pub(super) async fn complete(served: &Served, body: &[u8]) -> Result<Response, R
         false => String::new(),
     };
     let openings = prompts.iter().map(opening).collect();
-    TextRequest { kind: Kind::Text, prompts, generation, openings, keep: false }.answer(served).await
+    let start = state.start(served, prompts.len() * generation.count).await?;
+    TextRequest { kind: Kind::Text, prompts, generation, openings, message: None, start }.answer(served).await
 }

@@ -7,15 +7,18 @@ mod embeddings;
 mod fields;
 mod generation;
 mod refused;
+mod start;
+mod states;
 mod texts;
 mod tokens;
 
 use crate::ServeOptions;
 use crate::engine::Engine;
 use crate::metrics::Metrics;
+use crate::states::{StateOwner, States};
 use axum::body::{Body, to_bytes};
 use axum::extract::{MatchedPath, Path, Request, State};
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -34,6 +37,8 @@ pub(crate) struct Served {
     pub(crate) tokenizer: Tokenizer,
     /// Embedding options of the model.
     pub(crate) embedding: EmbedOptions,
+    /// States in a folder, if the server has one.
+    pub(crate) states: Option<Arc<States>>,
     pub(crate) metrics: Arc<Metrics>,
     /// Time of the start, in seconds since 1970.
     pub(crate) since: u64,
@@ -73,6 +78,10 @@ pub(crate) fn router(served: Arc<Served>) -> Router {
         .route("/v1/completions", post(completions))
         .route("/v1/chat/completions", post(chats))
         .route("/v1/embeddings", post(embeddings))
+        .route("/v1/states", get(states).post(upload))
+        .route("/v1/states/{id}", get(download).delete(delete_state))
+        .route("/v1/conversations", get(conversations))
+        .route("/v1/conversations/{id}", get(conversation).delete(delete_conversation))
         .route("/tokenize", post(tokenize))
         .route("/detokenize", post(detokenize))
         .fallback(unknown)
@@ -90,8 +99,7 @@ async fn count(State(served): Shared, path: Option<MatchedPath>, request: Reques
 }
 
 /// Reads the body of a request, within the limits of size and time.
-async fn body(served: &Served, body: Body) -> Result<Vec<u8>, Refused> {
-    let most = served.options.max_body;
+async fn body(served: &Served, body: Body, most: usize) -> Result<Vec<u8>, Refused> {
     match timeout(served.options.patience, to_bytes(body, most)).await {
         Ok(Ok(bytes)) => Ok(bytes.into()),
         Ok(Err(_)) => {
@@ -129,23 +137,52 @@ async fn model(State(served): Shared, Path(model): Path<String>) -> Result<Respo
 }
 
 async fn completions(State(served): Shared, asked: Body) -> Result<Response, Refused> {
-    completions::complete(&served, &body(&served, asked).await?).await
+    completions::complete(&served, &body(&served, asked, served.options.max_body).await?).await
 }
 
 async fn chats(State(served): Shared, asked: Body) -> Result<Response, Refused> {
-    chat::chat(&served, &body(&served, asked).await?).await
+    chat::chat(&served, &body(&served, asked, served.options.max_body).await?).await
 }
 
 async fn embeddings(State(served): Shared, asked: Body) -> Result<Response, Refused> {
-    embeddings::embed(&served, &body(&served, asked).await?).await
+    embeddings::embed(&served, &body(&served, asked, served.options.max_body).await?).await
+}
+
+async fn states(State(served): Shared) -> Result<Response, Refused> {
+    states::list(&served, StateOwner::Server).await
+}
+
+async fn upload(State(served): Shared, headers: HeaderMap, asked: Body) -> Result<Response, Refused> {
+    let body = body(&served, asked, served.options.max_state).await?;
+    states::upload(&served, &headers, body).await
+}
+
+async fn download(State(served): Shared, Path(id): Path<String>) -> Result<Response, Refused> {
+    states::download(&served, id).await
+}
+
+async fn delete_state(State(served): Shared, Path(id): Path<String>) -> Result<Response, Refused> {
+    states::delete(&served, StateOwner::Server, id).await
+}
+
+async fn conversations(State(served): Shared) -> Result<Response, Refused> {
+    states::list(&served, StateOwner::Client).await
+}
+
+async fn conversation(State(served): Shared, Path(id): Path<String>) -> Result<Response, Refused> {
+    states::conversation(&served, id).await
+}
+
+async fn delete_conversation(State(served): Shared, Path(id): Path<String>) -> Result<Response, Refused> {
+    states::delete(&served, StateOwner::Client, id).await
 }
 
 async fn tokenize(State(served): Shared, asked: Body) -> Result<Response, Refused> {
-    tokens::tokenize(&served, &body(&served, asked).await?)
+    tokens::tokenize(&served, &body(&served, asked, served.options.max_body).await?)
 }
 
 async fn detokenize(State(served): Shared, asked: Body) -> Result<Response, Refused> {
-    tokens::detokenize(&served, &body(&served, asked).await?)
+    tokens::detokenize(&served, &body(&served, asked, served.options.max_body).await?)
 }
 
 async fn unknown(request: Request) -> Refused {

@@ -1,6 +1,7 @@
 //! Refusals, in the error format of OpenAI's interface.
 
 use crate::engine::EngineError;
+use crate::states::StatesError;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
@@ -86,6 +87,19 @@ impl From<SessionError> for Refused {
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Refused { status, why, field }
+    }
+}
+
+impl From<StatesError> for Refused {
+    fn from(error: StatesError) -> Self {
+        let status = match &error {
+            StatesError::Name(_) | StatesError::Refused(_) => StatusCode::BAD_REQUEST,
+            StatesError::Unknown(_) => StatusCode::NOT_FOUND,
+            StatesError::Busy(_) => StatusCode::CONFLICT,
+            StatesError::Full { .. } => StatusCode::INSUFFICIENT_STORAGE,
+            StatesError::Io { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Refused::with(status, one_line(&error))
     }
 }
 

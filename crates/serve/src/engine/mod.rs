@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot};
-use wgoose_session::{BatchRequest, EmbedOptions, Generated, Session, SessionError};
+use wgoose_session::{BatchRequest, EmbedOptions, Generated, Session, SessionError, StateData};
 
 /// Embeddings, in the order of their texts.
 type Embeddings = Vec<Vec<f32>>;
@@ -29,6 +29,8 @@ pub(crate) enum TextEvent {
     Admitted(usize),
     /// More of the text.
     Text(String),
+    /// The state at its end, if the request asked for it.
+    State(Arc<StateData>),
     /// The end.
     Ended(Generated),
     /// It failed, with the reason.

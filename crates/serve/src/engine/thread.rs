@@ -138,6 +138,7 @@ impl Loop {
                     (client.since, client.has_text) = (now, true);
                     (TextEvent::Text(text), false)
                 }
+                BatchEvent::State(_, state) => (TextEvent::State(state), false),
                 BatchEvent::Ended(_, generated) => {
                     metrics.generated_tokens.inc_by(generated.tokens.len() as u64);
                     (TextEvent::Ended(generated), true)

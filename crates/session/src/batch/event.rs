@@ -2,6 +2,8 @@
 
 use crate::SessionError;
 use crate::generate::Generated;
+use std::sync::Arc;
+use wgoose_runtime::StateData;
 
 /// A sequence of a batch; no other sequence of that batch ever has the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,6 +22,8 @@ pub enum BatchEvent {
     Admitted(SequenceId, usize),
     /// Text that is certain by now, never empty.
     Text(SequenceId, String),
+    /// Its state at the end, if the request asked for it; [`BatchEvent::Ended`] follows.
+    State(SequenceId, Arc<StateData>),
     /// It has ended and left; all its text was given.
     Ended(SequenceId, Generated),
     /// No token could be chosen for it. It has left; the other sequences continue.
@@ -32,6 +36,7 @@ impl BatchEvent {
         match self {
             BatchEvent::Admitted(id, _)
             | BatchEvent::Text(id, _)
+            | BatchEvent::State(id, _)
             | BatchEvent::Ended(id, _)
             | BatchEvent::Failed(id, _) => *id,
         }

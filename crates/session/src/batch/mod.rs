@@ -17,7 +17,7 @@ mod sequence;
 mod turn;
 
 pub use event::{BatchEvent, SequenceId};
-pub use request::BatchRequest;
+pub use request::{BatchRequest, StateEnd};
 
 use crate::generate::{GenerateOptions, Generated};
 use crate::prefix::{Beginning, PrefixCache};
@@ -126,7 +126,7 @@ impl SessionBatch {
     ///
     /// # Errors
     /// There is no room ([`SessionError::NoRoom`]), an empty prompt, a token outside the vocabulary, options that make
-    /// no sense or rule out every token, or a model without an output head.
+    /// no sense or rule out every token, a state of another model, or a model without an output head.
     pub fn join_request(&mut self, request: BatchRequest) -> Result<SequenceId, SessionError> {
         let shape = *self.engine.shape();
         let sampling = &request.options.sampling;
@@ -143,6 +143,9 @@ impl SessionBatch {
         check_tokens(0, &request.prompt, shape.vocab).map_err(RuntimeError::from)?;
         if !shape.output_head {
             return Err(RuntimeError::from(BatchError::NoOutputHead).into());
+        }
+        if let Some(state) = &request.state {
+            state.check(&shape)?;
         }
         if self.room() == 0 {
             return Err(SessionError::NoRoom(self.capacity + self.queue));

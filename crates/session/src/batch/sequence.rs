@@ -1,10 +1,11 @@
 //! One sequence of a batch.
 
-use super::request::BatchRequest;
+use super::request::{BatchRequest, StateEnd};
 use crate::generate::{GenerateOptions, Generated, Text};
 use crate::sampling::{Counts, Sampler};
 use crate::tokenizer::Tokenizer;
 use std::sync::Arc;
+use wgoose_runtime::StateData;
 
 /// One sequence, and how it stands.
 pub(super) struct BatchSequence {
@@ -13,6 +14,9 @@ pub(super) struct BatchSequence {
     pub(super) options: Arc<GenerateOptions>,
     pub(super) priority: i32,
     pub(super) keep: bool,
+    pub(super) returned: Option<StateEnd>,
+    /// The state to start from; `None` for that of the batch.
+    pub(super) state: Option<Arc<StateData>>,
     prompt_tokens: usize,
     /// The prompt, then the chosen tokens.
     tokens: Vec<u32>,
@@ -27,13 +31,15 @@ pub(super) struct BatchSequence {
 
 impl BatchSequence {
     pub(super) fn new(request: BatchRequest, sampler: Sampler) -> Self {
-        let BatchRequest { prompt, options, priority, keep } = request;
+        let BatchRequest { state, prompt, options, priority, keep, returned } = request;
         let (text, counts) = (Text::new(&options), Counts::new(options.sampling.penalties));
         BatchSequence {
             slot: None,
             options: Arc::new(options),
             priority,
             keep,
+            returned,
+            state,
             prompt_tokens: prompt.len(),
             tokens: prompt,
             prefilled: 0,

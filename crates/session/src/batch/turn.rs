@@ -1,9 +1,10 @@
 //! A turn of a batch: admission, one prefill chunk, decode steps.
 
 use super::sequence::BatchSequence;
-use super::{BatchEvent, SequenceId, SessionBatch};
+use super::{BatchEvent, SequenceId, SessionBatch, StateEnd};
 use crate::SessionError;
-use crate::generate::{GenerateOptions, continuation};
+use crate::chat::AnswerEnd;
+use crate::generate::{Ending, GenerateOptions, Generated, continuation};
 use crate::prefix::Snapshot;
 use crate::tokenizer::Tokenizer;
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
-use wgoose_runtime::{Continuation, DecodeError, IN_FLIGHT, Outputs, RuntimeError, Sequence, Start};
+use wgoose_runtime::{BatchError, Continuation, DecodeError, IN_FLIGHT, Outputs, RuntimeError, Sequence, Start};
 
 /// Shortest prompt, in tokens, whose state at its end is cached: the answer may be asked for again.
 const MIN_CACHED_PROMPT: usize = 512;
@@ -22,6 +23,16 @@ struct EndedSequence {
     slot: Option<usize>,
     /// The tokens of its state, if the prefix cache is to keep it.
     cached: Option<Vec<u32>>,
+    /// Its result, if the state has to be returned before it.
+    returns: Option<ReturnedState>,
+}
+
+/// A result that waits for its state.
+struct ReturnedState {
+    end: StateEnd,
+    options: Arc<GenerateOptions>,
+    rest: String,
+    generated: Generated,
 }
 
 type OnEvent<'a> = &'a mut dyn FnMut(BatchEvent);
@@ -90,11 +101,15 @@ impl SessionBatch {
         let Some(sequence) = self.sequences.get_mut(&id) else { return Ok(0) };
         let Some(slot) = sequence.slot else { return Ok(0) };
         let cached = match (&self.prefixes, sequence.to_prefill()) {
-            (Some(cache), tokens @ [_, ..]) => cache.lock().longest(&self.beginning_id, tokens, 0, false),
+            // The cache is for sequences that start from the state of the batch.
+            (Some(cache), tokens @ [_, ..]) if sequence.state.is_none() => {
+                cache.lock().longest(&self.beginning_id, tokens, 0, false)
+            }
             _ => None,
         };
         let length = cached.as_ref().map_or(0, |(length, _)| *length);
-        match (cached, &self.beginning) {
+        let beginning = sequence.state.as_deref().or(self.beginning.as_ref());
+        match (cached, beginning) {
             (Some((_, snapshot)), _) => self.engine.set_state(slot, &snapshot.state)?,
             (None, Some(state)) => self.engine.set_state(slot, state)?,
             (None, None) => self.engine.reset(slot..slot + 1)?,
@@ -123,7 +138,8 @@ impl SessionBatch {
             sequence.set_prefilled(sequence.prefilled().len() + tokens);
             let is_prompt = sequence.len() == 0 && sequence.unread() == 0;
             let is_long = sequence.prefilled().len() >= MIN_CACHED_PROMPT;
-            if let Some(slot) = sequence.slot.filter(|_| is_prompt && is_long && sequence.keep) {
+            let is_cached = sequence.keep && sequence.state.is_none();
+            if let Some(slot) = sequence.slot.filter(|_| is_prompt && is_long && is_cached) {
                 let tokens = sequence.prefilled().to_vec();
                 self.cache_state(slot, &tokens)?;
             }
@@ -155,14 +171,48 @@ impl SessionBatch {
             Ok(()) => self.schedule.decoded(steps, begun.elapsed()),
             Err(why) => self.restart_without_failed(why, &ids, &mut ended, on_event)?,
         }
-        for EndedSequence { id, slot, cached } in ended {
+        for EndedSequence { id, slot, cached, returns } in ended {
             if let (Some(slot), Some(tokens)) = (slot, cached) {
                 self.cache_state(slot, &tokens)?;
+            }
+            if let (Some(slot), Some(returns)) = (slot, returns) {
+                self.return_state(id, slot, returns, on_event)?;
             }
             self.free.extend(slot);
             self.schedule.leave(id);
         }
         Ok(steps)
+    }
+
+    /// Returns the state of an ended sequence, after the tokens that it has not read, and then its result.
+    fn return_state(
+        &mut self,
+        id: SequenceId,
+        slot: usize,
+        returned: ReturnedState,
+        on_event: OnEvent<'_>,
+    ) -> Result<(), SessionError> {
+        let ReturnedState { end, options, rest, generated } = returned;
+        let tokens: Vec<u32> = match end {
+            StateEnd::Text => match generated.ending {
+                // The unread token completes the stop string.
+                Ending::StopString(_) => Vec::new(),
+                _ => generated.unread().into_iter().collect(),
+            },
+            StateEnd::NextMessage => {
+                let end = AnswerEnd::new(&self.tokenizer, &generated, &options.stop_strings);
+                self.tokenizer.encode(&end.to_next_message())
+            }
+        };
+        if !tokens.is_empty() {
+            self.engine.forward(&[Sequence { slot, tokens: &tokens, outputs: Outputs::None }])?;
+        }
+        on_event(BatchEvent::State(id, Arc::new(self.engine.state(slot)?)));
+        if !rest.is_empty() {
+            on_event(BatchEvent::Text(id, rest));
+        }
+        on_event(BatchEvent::Ended(id, generated));
+        Ok(())
     }
 
     fn decode_on_device(
@@ -214,7 +264,7 @@ impl SessionBatch {
             match sequence.sampler.sample(&logits) {
                 Ok(token) => push(sequences, tokenizer, *id, token, ended, on_event),
                 Err(why) => {
-                    ended.push(EndedSequence { id: *id, slot: sequence.slot, cached: None });
+                    ended.push(EndedSequence { id: *id, slot: sequence.slot, cached: None, returns: None });
                     sequences.remove(id);
                     on_event(BatchEvent::Failed(*id, why.into()));
                 }
@@ -241,8 +291,14 @@ impl SessionBatch {
         let Some((id, sequence)) = ids.get(sequence).and_then(|id| Some((*id, self.sequences.remove(id)?))) else {
             return Err(why);
         };
-        ended.iter_mut().for_each(|sequence| sequence.cached = None);
-        ended.push(EndedSequence { id, slot: sequence.slot, cached: None });
+        for sequence in ended.iter_mut() {
+            sequence.cached = None;
+            if let (Some(slot), Some(_)) = (sequence.slot, sequence.returns.take()) {
+                let lost = RuntimeError::from(BatchError::Invalidated { sequence: 0, slot });
+                on_event(BatchEvent::Failed(sequence.id, lost.into()));
+            }
+        }
+        ended.push(EndedSequence { id, slot: sequence.slot, cached: None, returns: None });
         on_event(BatchEvent::Failed(id, why));
         for id in ids {
             if let Some(sequence) = self.sequences.get(id) {
@@ -270,9 +326,16 @@ fn push(
     if sequence.has_ended()
         && let Some(sequence) = sequences.remove(&id)
     {
-        let cached = sequence.keep.then(|| sequence.prefilled().to_vec());
-        ended.push(EndedSequence { id, slot: sequence.slot, cached });
+        let is_cached = sequence.keep && sequence.state.is_none();
+        let cached = is_cached.then(|| sequence.prefilled().to_vec());
+        let (slot, returned, options) = (sequence.slot, sequence.returned, Arc::clone(&sequence.options));
         let (rest, generated) = sequence.finish();
+        if let Some(end) = returned {
+            let returns = Some(ReturnedState { end, options, rest, generated });
+            ended.push(EndedSequence { id, slot, cached, returns });
+            return;
+        }
+        ended.push(EndedSequence { id, slot, cached, returns: None });
         if !rest.is_empty() {
             on_event(BatchEvent::Text(id, rest));
         }

@@ -1,12 +1,14 @@
 //! Chat: the state contains the conversation, so each turn prefills only the new message. The text is kept beside it.
 
+mod answer_end;
 mod template;
 
 use crate::state_file::StateKind;
-use crate::{Ending, GenerateOptions, Generated, OnGeneration, Session, SessionError};
+use crate::{GenerateOptions, Generated, OnGeneration, Session, SessionError};
+pub(crate) use answer_end::AnswerEnd;
 use std::collections::VecDeque;
 use std::path::Path;
-pub use template::{ChatMessage, NEXT_USER, conversation};
+pub use template::{ChatMessage, NEXT_USER, conversation, next_message};
 use wgoose_runtime::StateData;
 
 /// How to chat.
@@ -59,8 +61,8 @@ const KEPT: usize = 8;
 enum Place {
     /// Nothing of the conversation.
     Beginning,
-    /// An answer that ends with these bytes, but for the last few, which were not read.
-    Answer { read: Vec<u8>, unread: Vec<u8> },
+    /// The end of an answer.
+    Answer(AnswerEnd),
     /// All up to where a message begins.
     User,
 }
@@ -144,7 +146,7 @@ impl Chat {
         let mut options = self.options.generate.clone();
         options.sampling.seed = options.sampling.seed.wrapping_add(again);
         let mut prompt = self.lead();
-        prompt.extend(template::asked(message, self.options.think).into_bytes());
+        prompt.extend(template::next_message(message, self.options.think).into_bytes());
         let tokens = self.session.tokenizer()?.encode(&prompt);
         let generated = self.session.generate_after(&tokens, &options, on_event)?;
         if generated.prompt_tokens < tokens.len() {
@@ -152,24 +154,12 @@ impl Chat {
             self.undo()?;
             return Ok(generated);
         }
-        let tokenizer = self.session.tokenizer()?;
-        let bytes = |tokens: &[u32]| -> Vec<u8> {
-            tokens.iter().flat_map(|token| tokenizer.token(*token).unwrap_or_default()).copied().collect()
-        };
-        let (read, mut unread) = (bytes(generated.read()), bytes(generated.unread().as_slice()));
-        let mut said = [&read[..], &unread].concat();
-        if let Ending::StopString(index) = generated.ending {
-            // The answer has the bytes before a stop string, also those of the token that completes it.
-            let stop = self.options.generate.stop_strings[index].as_bytes();
-            let end = said.windows(stop.len()).position(|part| part == stop).unwrap_or(read.len());
-            unread.truncate(end.saturating_sub(read.len()));
-            said.truncate(end);
-        }
-        let answer = format!("{}{}", self.opening(), String::from_utf8_lossy(&said));
+        let end = AnswerEnd::new(self.session.tokenizer()?, &generated, &self.options.generate.stop_strings);
+        let answer = format!("{}{}", self.opening(), String::from_utf8_lossy(&end.answer()));
         if let Some(turn) = self.turns.last_mut() {
             turn.answer = answer.trim_start().to_owned();
         }
-        self.place = Place::Answer { read, unread };
+        self.place = Place::Answer(end);
         Ok(generated)
     }
 
@@ -240,13 +230,7 @@ impl Chat {
     fn lead(&self) -> Vec<u8> {
         match &self.place {
             Place::Beginning => template::first_user(self.options.system.as_deref()).into_bytes(),
-            Place::Answer { read, unread } => {
-                // An answer that ended by going on with the next message has read the beginning of it.
-                let said = [&read[..], unread].concat();
-                let next = NEXT_USER.as_bytes();
-                let overlap = (0..=next.len()).rev().find(|&len| said.ends_with(&next[..len])).unwrap_or(0);
-                [unread, &next[overlap..]].concat()
-            }
+            Place::Answer(end) => end.to_next_message(),
             Place::User => Vec::new(),
         }
     }

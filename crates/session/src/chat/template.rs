@@ -62,8 +62,9 @@ pub(super) fn first_user(system: Option<&str>) -> String {
     }
 }
 
-/// A message, and what makes the model answer it.
-pub(super) fn asked(text: &str, think: bool) -> String {
+/// The text of the next message of a conversation whose state ends where a message begins, as [`crate::Chat::save`]
+/// leaves it, up to where the model answers.
+pub fn next_message(text: &str, think: bool) -> String {
     let thought = if think { THINK } else { "" };
     format!(" {}\n\n{ANSWER}{thought}", message(text))
 }
@@ -82,8 +83,8 @@ mod tests {
     fn turns_follow_the_template_of_the_model_card() {
         assert_eq!(first_user(None), "User:");
         assert_eq!(first_user(Some("Be brief.\n")), "System: Be brief.\n\nUser:");
-        assert_eq!(asked("hi", false), " hi\n\nAssistant:");
-        assert_eq!(asked(" one\r\n\r\n\n  two \n", true), " one\n  two\n\nAssistant: <think");
+        assert_eq!(next_message("hi", false), " hi\n\nAssistant:");
+        assert_eq!(next_message(" one\r\n\r\n\n  two \n", true), " one\n  two\n\nAssistant: <think");
     }
 
     #[test]
@@ -91,9 +92,9 @@ mod tests {
         let messages =
             [ChatMessage::System("Be brief.\n"), ChatMessage::User("hi"), ChatMessage::Assistant("Hello.\n\nYou? ")];
         let again = [&messages[..], &[ChatMessage::User("well\n\nthen")]].concat();
-        let first = first_user(Some("Be brief.\n")) + &asked("hi", false);
+        let first = first_user(Some("Be brief.\n")) + &next_message("hi", false);
         assert_eq!(conversation(&messages[..2], false), first);
-        let second = format!("{first} Hello.\n\nYou?{NEXT_USER}{}", asked("well\n\nthen", true));
+        let second = format!("{first} Hello.\n\nYou?{NEXT_USER}{}", next_message("well\n\nthen", true));
         assert_eq!(conversation(&again, true), second);
     }
 }

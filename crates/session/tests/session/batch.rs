@@ -88,6 +88,7 @@ fn play(batch: &mut SessionBatch, tokenizer: &Tokenizer, alone: &Alone, moves: &
         for event in events {
             match event {
                 BatchEvent::Admitted(id, known) => assert!(going.contains_key(&id) && known == 0),
+                BatchEvent::State(id, _) => panic!("{id} did not ask for its state"),
                 BatchEvent::Failed(id, why) => panic!("{id}: {why}"),
                 BatchEvent::Text(id, text) => {
                     assert!(!text.is_empty());

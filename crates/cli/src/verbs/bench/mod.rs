@@ -6,6 +6,7 @@ mod compare;
 mod export;
 mod picture;
 mod report;
+mod server;
 mod speeds;
 mod table;
 mod titled;
@@ -46,7 +47,8 @@ const RUNS_MS: f64 = 1000.0;
   wgoose bench model.gguf --workload all
   wgoose bench model.gguf --title \"my GPU\" --change \"new driver\" --save benchmarks.md
   wgoose bench model.gguf --against llama-bench
-  wgoose bench compare before.jsonl after.jsonl --fail-on slow")]
+  wgoose bench compare before.jsonl after.jsonl --fail-on slow
+  wgoose bench server http://127.0.0.1:8080 --clients 1,8,32")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
@@ -99,6 +101,7 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum Command {
     Compare(compare::Args),
+    Server(server::Args),
 }
 
 impl Args {
@@ -117,8 +120,10 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    if let Some(Command::Compare(args)) = &args.command {
-        return compare::run(args);
+    match &args.command {
+        Some(Command::Compare(args)) => return compare::run(args),
+        Some(Command::Server(args)) => return server::run(args),
+        None => {}
     }
     // Before minutes of measuring.
     let builder = args.options.session()?;

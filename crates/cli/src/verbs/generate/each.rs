@@ -36,7 +36,7 @@ pub(super) fn each(
         }
         for event in batch.steps(STEPS)? {
             match event {
-                BatchEvent::Admitted(..) => {}
+                BatchEvent::Admitted(..) | BatchEvent::State(..) => {}
                 BatchEvent::Failed(_, why) => return Err(why.into()),
                 BatchEvent::Text(id, piece) => going.entry(id).or_default().1.push_str(&piece),
                 BatchEvent::Ended(id, generated) => {

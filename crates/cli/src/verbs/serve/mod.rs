@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::options::RunOptions;
 use crate::progress::Moving;
 use crate::signals::OnSignal;
+use bytesize::ByteSize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -49,6 +50,12 @@ pub(crate) struct Args {
     /// Most open connections
     #[arg(long, value_name = "N", default_value_t = 1024)]
     connections: usize,
+    /// Folder for states and conversations (/v1/states, state_id, session_id); a restarted server finds them again
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+    /// Most bytes of this folder; the least recently used conversations are deleted first
+    #[arg(long, value_name = "BYTES", default_value = "16GiB", requires = "state_dir", value_parser = crate::options::size)]
+    state_bytes: ByteSize,
     /// Largest max_tokens of a request
     #[arg(long, value_name = "N", default_value_t = 32_768)]
     max_tokens: usize,
@@ -74,6 +81,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         cors: args.cors.clone(),
         allowed_hosts: args.allow_host.clone(),
         connections: args.connections,
+        state_folder: args.state_dir.clone(),
+        state_bytes: args.state_bytes.0,
         max_tokens: args.max_tokens,
         max_prompt: args.max_prompt,
         grace: Duration::from_secs(args.grace),
