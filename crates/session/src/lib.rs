@@ -111,7 +111,7 @@ mod vocabulary;
 
 pub use batch::{BatchEvent, BatchRequest, SequenceId, SessionBatch, StateEnd};
 pub use builder::{Backend, SessionBuilder, model_class};
-pub use chat::{Chat, ChatMessage, ChatOptions, ChatTurn, NEXT_USER, conversation, next_message};
+pub use chat::{Chat, ChatMessage, ChatOptions, ChatTurn, NEXT_USER, THINKING, conversation, next_message};
 pub use embed::{END_OF_TEXT, EmbedOptions, Pooling};
 pub use embedding_cache::{EmbeddingCacheOptions, EmbeddingCacheStats, StoreError};
 pub use error::{SessionError, one_line};

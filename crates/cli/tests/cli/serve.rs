@@ -187,6 +187,21 @@ fn openai_clients_are_served() {
     let delta = |piece: &Value| piece["choices"][0]["delta"]["content"].as_str().unwrap_or_default().to_owned();
     assert_eq!(pieces.iter().map(delta).collect::<String>(), want);
 
+    // A model that is asked to think, and does not.
+    let text =
+        json!({ "prompt": "User: a\n\nAssistant: <think", "max_tokens": 6, "temperature": 0, "stop": "\n\nUser:" });
+    let want = served.post("/v1/completions", &text)["choices"][0]["text"].as_str().unwrap().to_owned();
+    let said = json!([{ "role": "user", "content": "a" }]);
+    for asks in [json!({ "reasoning_effort": "low" }), json!({ "chat_template_kwargs": { "enable_thinking": true } })] {
+        let mut chat = asks;
+        chat["messages"] = said.clone();
+        (chat["max_tokens"], chat["temperature"]) = (6.into(), 0.into());
+        assert_eq!(
+            served.post("/v1/chat/completions", &chat)["choices"][0]["message"]["content"],
+            format!("<think{want}")
+        );
+    }
+
     let found = served.post("/v1/embeddings", &json!({ "input": ["a goose", "a swan"] }));
     let lines = printed(folder, ["embed", "tiny.gguf", "--backend", "cpu", "a goose", "a swan"]);
     for (line, row) in lines.lines().zip(found["data"].as_array().unwrap()) {
@@ -454,10 +469,11 @@ fn states_and_conversations_survive_a_killed_server() {
     connection.send("GET", &format!("/v1/states/{state}"), &[], "");
     let file = connection.raw_answer().2;
     std::fs::write(folder.path().join("state.st"), &file).unwrap();
-    let said = printed(
-        folder.path(),
-        ["chat", "tiny.gguf", "--backend", "cpu", "--state", "state.st", "-p", "And then?", "-n", "6", "-t", "0"],
-    );
+    let mut chat = Command::new(env!("CARGO_BIN_EXE_wgoose"));
+    chat.args(["chat", "tiny.gguf", "--backend", "cpu", "-n", "6", "-t", "0"]).current_dir(folder.path());
+    let mut chat = chat.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    chat.stdin.take().unwrap().write_all(b"/load state.st\nAnd then?\n/quit\n").unwrap();
+    let said = String::from_utf8(chat.wait_with_output().unwrap().stdout).unwrap();
     assert!(said.contains(second.trim()), "{said:?} {second:?}");
     connection.send_bytes("POST", "/v1/states", &["Content-Type: application/octet-stream"], &file);
     let uploaded: Value = serde_json::from_slice(&connection.raw_answer().2).unwrap();

@@ -4,6 +4,7 @@ use super::Served;
 use super::generation::Generation;
 use super::refused::Refused;
 use super::start::{Start, Store};
+use super::thoughts::{Split, Thoughts};
 use crate::engine::{TextEvent, Texts};
 use crate::states::ChatState;
 use axum::body::Body;
@@ -44,11 +45,12 @@ struct Heading {
 struct Choice {
     /// Tokens of its prompt from the prefix cache.
     cached: usize,
-    /// Whether text was sent: the answer of a chat loses its leading blanks.
-    has_begun: bool,
+    /// Splits the thoughts from the answer of a chat.
+    thoughts: Option<Thoughts>,
     /// The prompt, if the answer includes it (`echo`).
     opening: String,
-    text: String,
+    /// The text so far.
+    split: Split,
     /// The state at its end, if it is stored.
     state: Option<Arc<StateData>>,
     generated: Option<Generated>,
@@ -68,8 +70,8 @@ pub(super) struct TextRequest {
     pub(super) generation: Generation,
     /// What the answers to each prompt begin with.
     pub(super) openings: Vec<String>,
-    /// The last message of a chat.
-    pub(super) message: Option<String>,
+    /// The chat, if it is one.
+    pub(super) chat: Option<ChatRequest>,
     /// Where the texts start, and where the state goes.
     pub(super) start: Start,
 }
@@ -80,12 +82,11 @@ impl TextRequest {
     /// # Errors
     /// The request makes no sense, or the queue is full. Nothing was sent then.
     pub(super) async fn answer(self, served: &Served) -> Result<Response, Refused> {
-        let TextRequest { kind, prompts, generation, openings, message, start } = self;
+        let TextRequest { kind, prompts, generation, openings, chat, start } = self;
         let Start { state, turns, store } = start;
         let end = if kind == Kind::Chat { StateEnd::NextMessage } else { StateEnd::Text };
         let returned = store.is_some().then_some(end);
         let keep = kind == Kind::Chat;
-        let begun = kind == Kind::Text;
         let (mut requests, mut choices) = (Vec::new(), Vec::new());
         let prompt_tokens = prompts.iter().map(Vec::len).sum();
         for (prompt, opening) in prompts.into_iter().zip(openings) {
@@ -95,18 +96,28 @@ impl TextRequest {
                 let (state, priority) = (state.clone(), generation.priority);
                 requests.push(BatchRequest { state, prompt, options, priority, keep, returned });
                 let (text, opening) = (String::new(), opening.clone());
-                choices.push(Choice { cached: 0, has_begun: begun, opening, text, state: None, generated: None });
+                let thoughts = chat.as_ref().map(|chat| Thoughts::after(chat.opening));
+                let split = Split { thoughts: String::new(), answer: text };
+                choices.push(Choice { cached: 0, thoughts, opening, split, state: None, generated: None });
             }
         }
         let texts = served.engine.generate(requests).await?;
         let heading = Heading::new(kind, &served.options.model);
-        let stored = store.map(|store| StoredChat { store, turns, message });
+        let stored = store.map(|store| StoredChat { store, turns, message: chat.map(|chat| chat.message) });
         let answering = Answering { heading, choices, texts, prompt_tokens, stored };
         match generation.is_stream {
             true => Ok(answering.stream(generation.has_usage)),
             false => answering.whole().await,
         }
     }
+}
+
+/// What only a chat has.
+pub(super) struct ChatRequest {
+    /// The last message.
+    pub(super) message: String,
+    /// The end of the prompt, where thoughts may begin.
+    pub(super) opening: &'static str,
 }
 
 /// An answer in progress.
@@ -122,9 +133,20 @@ struct Answering {
 /// What to send after an event.
 enum Told {
     Nothing,
-    Text(usize, String),
-    Ended(usize, &'static str),
+    Text(usize, Split),
+    /// The rest of the text, and why it ends.
+    Ended(usize, Option<Split>, &'static str),
     Failed(String),
+}
+
+impl Choice {
+    /// Records a piece of the text.
+    fn take(&mut self, split: Option<Split>) -> Option<Split> {
+        let split = split?;
+        self.split.thoughts += &split.thoughts;
+        self.split.answer += &split.answer;
+        Some(split)
+    }
 }
 
 impl Answering {
@@ -137,13 +159,11 @@ impl Answering {
                 Told::Nothing
             }
             TextEvent::Text(text) => {
-                let text = if choice.has_begun { text } else { text.trim_start().to_owned() };
-                if text.is_empty() {
-                    return Told::Nothing;
-                }
-                choice.has_begun = true;
-                choice.text.push_str(&text);
-                Told::Text(index, text)
+                let split = match &mut choice.thoughts {
+                    Some(thoughts) => thoughts.push(&text),
+                    None => Some(Split { thoughts: String::new(), answer: text }),
+                };
+                choice.take(split).map_or(Told::Nothing, |split| Told::Text(index, split))
             }
             TextEvent::State(state) => {
                 choice.state = Some(state);
@@ -152,7 +172,8 @@ impl Answering {
             TextEvent::Ended(generated) => {
                 let reason = reason(&generated);
                 choice.generated = Some(generated);
-                Told::Ended(index, reason)
+                let rest = choice.thoughts.as_mut().and_then(Thoughts::finish);
+                Told::Ended(index, choice.take(rest), reason)
             }
             TextEvent::Failed(why) => Told::Failed(why),
         }
@@ -163,7 +184,7 @@ impl Answering {
         let choice = &mut self.choices[index];
         let (Some(stored), Some(state)) = (self.stored.take(), choice.state.take()) else { return Ok(None) };
         let StoredChat { store, mut turns, message } = stored;
-        turns.extend(message.map(|message| ChatTurn { message, answer: choice.text.clone() }));
+        turns.extend(message.map(|message| ChatTurn { message, answer: choice.split.answer.clone() }));
         store.store(ChatState { state: Arc::unwrap_or_clone(state), turns }).await
     }
 
@@ -177,10 +198,16 @@ impl Answering {
         let mut choices = Vec::new();
         for (index, choice) in self.choices.iter().enumerate() {
             let Some(generated) = &choice.generated else { return Err(crate::engine::EngineError::Ended.into()) };
-            let text = format!("{}{}", choice.opening, choice.text);
+            let Split { thoughts, answer } = &choice.split;
             let said = match self.heading.kind {
-                Kind::Text => json!({ "text": text }),
-                Kind::Chat => json!({ "message": { "role": "assistant", "content": text, "refusal": null } }),
+                Kind::Text => json!({ "text": format!("{}{answer}", choice.opening) }),
+                Kind::Chat => {
+                    let mut message = json!({ "role": "assistant", "content": answer, "refusal": null });
+                    if !thoughts.is_empty() {
+                        message["reasoning_content"] = thoughts.as_str().into();
+                    }
+                    json!({ "message": message })
+                }
             };
             choices.push(choice_of(said, index, Some(reason(generated))));
         }
@@ -229,7 +256,8 @@ impl Answering {
             }
             let opening = std::mem::take(&mut self.choices[index].opening);
             if !opening.is_empty() {
-                event(to, &self.heading.text(index, &opening)).await?;
+                let split = Split { thoughts: String::new(), answer: opening };
+                event(to, &self.heading.text(index, &split)).await?;
             }
         }
         loop {
@@ -244,8 +272,11 @@ impl Answering {
             let Some((index, happened)) = next else { break };
             match self.take(index, happened) {
                 Told::Nothing => {}
-                Told::Text(index, text) => event(to, &self.heading.text(index, &text)).await?,
-                Told::Ended(index, reason) => {
+                Told::Text(index, split) => event(to, &self.heading.text(index, &split)).await?,
+                Told::Ended(index, rest, reason) => {
+                    if let Some(rest) = rest {
+                        event(to, &self.heading.text(index, &rest)).await?;
+                    }
                     let mut last = self.heading.piece(index, &json!({}), Some(reason));
                     match self.store(index).await {
                         Ok(None) => {}
@@ -297,11 +328,19 @@ impl Heading {
     }
 
     /// An event with text.
-    fn text(&self, index: usize, text: &str) -> Value {
-        match self.kind {
-            Kind::Text => self.with("text_completion", &[choice_of(json!({ "text": text }), index, None)]),
-            Kind::Chat => self.piece(index, &json!({ "content": text }), None),
+    fn text(&self, index: usize, split: &Split) -> Value {
+        let Split { thoughts, answer } = split;
+        if self.kind == Kind::Text {
+            return self.with("text_completion", &[choice_of(json!({ "text": answer }), index, None)]);
         }
+        let mut delta = json!({});
+        if !thoughts.is_empty() {
+            delta["reasoning_content"] = thoughts.as_str().into();
+        }
+        if !answer.is_empty() {
+            delta["content"] = answer.as_str().into();
+        }
+        self.piece(index, &delta, None)
     }
 
     /// An event of a choice.

@@ -26,5 +26,5 @@ pub(super) async fn complete(served: &Served, body: &[u8]) -> Result<Response, R
     };
     let openings = prompts.iter().map(opening).collect();
     let start = state.start(served, prompts.len() * generation.count).await?;
-    TextRequest { kind: Kind::Text, prompts, generation, openings, message: None, start }.answer(served).await
+    TextRequest { kind: Kind::Text, prompts, generation, openings, chat: None, start }.answer(served).await
 }

@@ -10,6 +10,7 @@ mod refused;
 mod start;
 mod states;
 mod texts;
+mod thoughts;
 mod tokens;
 
 use crate::ServeOptions;

@@ -8,7 +8,7 @@ use crate::{GenerateOptions, Generated, OnGeneration, Session, SessionError};
 pub(crate) use answer_end::AnswerEnd;
 use std::collections::VecDeque;
 use std::path::Path;
-pub use template::{ChatMessage, NEXT_USER, conversation, next_message};
+pub use template::{ChatMessage, NEXT_USER, THINKING, conversation, next_message};
 use wgoose_runtime::StateData;
 
 /// How to chat.

@@ -44,12 +44,14 @@ pub fn conversation(messages: &[ChatMessage<'_>], think: bool) -> String {
         text += &part;
         text += "\n\n";
     }
-    text + ANSWER + if think { THINK } else { "" }
+    text + ANSWER + if think { THINKING } else { "" }
 }
 
-/// What makes the model answer, and what makes it think before it does.
+/// The end of a prompt: the model answers.
 const ANSWER: &str = "Assistant:";
-const THINK: &str = " <think";
+
+/// The end of a prompt after which the model thinks before it answers.
+pub const THINKING: &str = " <think";
 
 /// What comes before a message, but for the first: where it is generated an answer has ended.
 pub const NEXT_USER: &str = "\n\nUser:";
@@ -65,7 +67,7 @@ pub(super) fn first_user(system: Option<&str>) -> String {
 /// The text of the next message of a conversation whose state ends where a message begins, as [`crate::Chat::save`]
 /// leaves it, up to where the model answers.
 pub fn next_message(text: &str, think: bool) -> String {
-    let thought = if think { THINK } else { "" };
+    let thought = if think { THINKING } else { "" };
     format!(" {}\n\n{ANSWER}{thought}", message(text))
 }
 
