@@ -15,10 +15,13 @@ import pytest
 
 
 @pytest.fixture(scope="module")
-def address(request: pytest.FixtureRequest, path: Path) -> Iterator[str]:
+def address(
+    request: pytest.FixtureRequest, path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
     """Where a server listens."""
     tool = request.config.getoption("--wgoose")
-    words = [tool, "serve", path, "--port", "0", "--backend", "cpu", "--api-key", "secret"]
+    kept = tmp_path_factory.mktemp("states")
+    words = [tool, "serve", path, "--port", "0", "--backend", "cpu", "--api-key", "secret", "--state-dir", kept]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as served:
         assert served.stderr is not None
         lines = iter(served.stderr)
@@ -98,3 +101,15 @@ def test_many_clients(client: openai.OpenAI) -> None:
         next(iter(left))
     with ThreadPoolExecutor(16) as pool:
         assert list(pool.map(ask, prompts * 8)) == alone * 8
+
+
+def test_responses(client: openai.OpenAI) -> None:
+    """A response continues a stored one; a stream has the same text."""
+    first = client.responses.create(model="tiny", input="A goose?", max_output_tokens=6, temperature=0)
+    asked = {"model": "tiny", "input": "A swan?", "max_output_tokens": 6, "temperature": 0.0}
+    second = client.responses.create(**asked, previous_response_id=first.id)
+    assert second.output_text and second.usage is not None and second.usage.output_tokens == 6
+    assert client.responses.retrieve(first.id).output_text == first.output_text
+    with client.responses.stream(**asked, previous_response_id=first.id) as stream:
+        deltas = [event.delta for event in stream if event.type == "response.output_text.delta"]
+        assert "".join(deltas) == second.output_text

@@ -263,7 +263,7 @@ impl States {
 }
 
 /// An id that no state has had.
-fn new_id() -> String {
+pub(crate) fn new_id() -> String {
     static IDS: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros());
     format!("state-{now:x}-{:x}", IDS.fetch_add(1, Ordering::Relaxed))

@@ -475,7 +475,7 @@ fn states_and_conversations_survive_a_killed_server() {
     chat.stdin.take().unwrap().write_all(b"/load state.st\nAnd then?\n/quit\n").unwrap();
     let said = String::from_utf8(chat.wait_with_output().unwrap().stdout).unwrap();
     assert!(said.contains(second.trim()), "{said:?} {second:?}");
-    connection.send_bytes("POST", "/v1/states", &["Content-Type: application/octet-stream"], &file);
+    connection.send_bytes("POST", "/v1/states", &[], &file);
     let uploaded: Value = serde_json::from_slice(&connection.raw_answer().2).unwrap();
     let copy = served.post("/v1/states", &json!({ "from": uploaded["id"] }));
     assert_eq!(text(&turn(&served, json!({ "state_id": copy["id"] }), "And then?")), second);
@@ -506,6 +506,63 @@ fn states_and_conversations_survive_a_killed_server() {
     let without = Served::begin(folder.path(), "tiny.gguf");
     let (status, answer) = without.ask("GET", "/v1/states", "");
     assert!(status == 501 && answer.contains("--state-dir"), "{status} {answer}");
+}
+
+#[test]
+fn responses_go_on_from_stored_states() {
+    let folder = tempfile::tempdir().unwrap();
+    synth(folder.path(), "tiny.gguf", "");
+    let options = ["--state-dir", "kept"];
+    let mut served = Served::with(folder.path(), "tiny.gguf", &options);
+    let ask = |served: &Served, more: Value| {
+        let mut body = more;
+        (body["temperature"], body["max_output_tokens"]) = (0.into(), 6.into());
+        served.post("/v1/responses", &body)
+    };
+    let text = |response: &Value| response["output"][0]["content"][0]["text"].as_str().unwrap().to_owned();
+    let first = ask(&served, json!({ "input": "A goose?", "instructions": "Be brief." }));
+    assert_eq!((&first["status"], &first["object"]), (&"incomplete".into(), &"response".into()));
+    let chat = json!({ "max_tokens": 6, "temperature": 0, "messages": [
+        { "role": "system", "content": "Be brief." }, { "role": "user", "content": "A goose?" },
+    ] });
+    let same = served.post("/v1/chat/completions", &chat);
+    assert_eq!(text(&first), same["choices"][0]["message"]["content"]);
+    let more = json!({ "input": [{ "role": "user", "content": [{ "type": "input_text", "text": "A swan?" }] }],
+        "previous_response_id": first["id"] });
+    let second = ask(&served, more.clone());
+    assert_eq!(second["previous_response_id"], first["id"]);
+    assert!(second["usage"]["input_tokens"].as_u64() < first["usage"]["input_tokens"].as_u64());
+    served.child.kill().unwrap();
+    drop(served);
+    served = Served::with(folder.path(), "tiny.gguf", &options);
+    assert_eq!(text(&ask(&served, more.clone())), text(&second));
+    let kept: Value =
+        serde_json::from_str(&served.ask("GET", &format!("/v1/responses/{}", first["id"].as_str().unwrap()), "").1)
+            .unwrap();
+    assert_eq!(text(&kept), text(&first));
+    // The events of a stream have the same text.
+    let mut stream = more;
+    (stream["stream"], stream["temperature"], stream["max_output_tokens"]) = (true.into(), 0.into(), 6.into());
+    let (status, events) = served.ask("POST", "/v1/responses", &stream.to_string());
+    let events: Vec<Value> = events
+        .split_terminator("\n\n")
+        .map(|event| serde_json::from_str(event.split_once("\ndata: ").unwrap().1).unwrap())
+        .collect();
+    let of = |kind: &'static str| events.iter().filter(move |event| event["type"] == kind);
+    let deltas: String = of("response.output_text.delta").map(|event| event["delta"].as_str().unwrap()).collect();
+    assert_eq!((status, deltas), (200, text(&second)));
+    assert_eq!(text(&of("response.incomplete").next().unwrap()["response"]), text(&second));
+    assert!(events.iter().enumerate().all(|(number, event)| event["sequence_number"] == number));
+    for (body, field) in [
+        (json!({ "input": "a", "previous_response_id": "none" }), "previous_response_id"),
+        (json!({ "input": "a", "previous_response_id": first["id"], "instructions": "b" }), "input"),
+        (json!({ "input": [{ "type": "function_call_output" }] }), "input"),
+        (json!({ "input": "a", "tools": [{}] }), "tools"),
+    ] {
+        let (status, answer) = served.ask("POST", "/v1/responses", &body.to_string());
+        let error: Value = serde_json::from_str(&answer).unwrap();
+        assert!((400..405).contains(&status) && error["error"]["param"] == field, "{body}: {status} {answer}");
+    }
 }
 
 #[test]

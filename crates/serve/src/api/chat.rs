@@ -91,13 +91,17 @@ struct TemplateArguments {
 fn takes_thinking(fields: &mut Fields) -> Result<bool, Refused> {
     let effort: Option<String> = fields.take("reasoning_effort")?;
     let arguments: Option<TemplateArguments> = fields.take("chat_template_kwargs")?;
-    match effort.as_deref() {
-        None => Ok(arguments.and_then(|arguments| arguments.enable_thinking).unwrap_or(false)),
-        Some("none") => Ok(false),
-        Some("minimal" | "low" | "medium" | "high" | "xhigh") => Ok(true),
-        Some(other) => {
-            Err(Refused::field("reasoning_effort", format_args!("'{other}' is none of none, low, medium, high")))
-        }
+    let by_template = arguments.and_then(|arguments| arguments.enable_thinking).unwrap_or(false);
+    Ok(takes_effort("reasoning_effort", effort.as_deref())?.unwrap_or(by_template))
+}
+
+/// Whether a reasoning effort asks for thoughts.
+pub(super) fn takes_effort(field: &str, effort: Option<&str>) -> Result<Option<bool>, Refused> {
+    match effort {
+        None => Ok(None),
+        Some("none") => Ok(Some(false)),
+        Some("minimal" | "low" | "medium" | "high" | "xhigh") => Ok(Some(true)),
+        Some(other) => Err(Refused::field(field, format_args!("'{other}' is none of none, low, medium, high"))),
     }
 }
 

@@ -91,7 +91,8 @@ impl Generation {
     }
 }
 
-fn sampling(fields: &mut Fields) -> Result<SamplerOptions, Refused> {
+/// Takes the fields of sampling.
+pub(super) fn sampling(fields: &mut Fields) -> Result<SamplerOptions, Refused> {
     let usual = SamplerOptions::default();
     let bias = fields.take::<BTreeMap<String, f32>>("logit_bias")?.unwrap_or_default();
     let token = |token: &str| Refused::field("logit_bias", format_args!("'{token}' is no token id"));

@@ -6,9 +6,12 @@ mod completions;
 mod embeddings;
 mod fields;
 mod generation;
+mod progress;
 mod refused;
+mod responses;
 mod start;
 mod states;
+mod stream;
 mod texts;
 mod thoughts;
 mod tokens;
@@ -19,7 +22,7 @@ use crate::metrics::Metrics;
 use crate::states::{StateOwner, States};
 use axum::body::{Body, to_bytes};
 use axum::extract::{MatchedPath, Path, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -78,6 +81,8 @@ pub(crate) fn router(served: Arc<Served>) -> Router {
         .route("/v1/models/{*model}", get(model))
         .route("/v1/completions", post(completions))
         .route("/v1/chat/completions", post(chats))
+        .route("/v1/responses", post(respond))
+        .route("/v1/responses/{id}", get(response).delete(delete_state))
         .route("/v1/embeddings", post(embeddings))
         .route("/v1/states", get(states).post(upload))
         .route("/v1/states/{id}", get(download).delete(delete_state))
@@ -145,6 +150,14 @@ async fn chats(State(served): Shared, asked: Body) -> Result<Response, Refused> 
     chat::chat(&served, &body(&served, asked, served.options.max_body).await?).await
 }
 
+async fn respond(State(served): Shared, asked: Body) -> Result<Response, Refused> {
+    responses::respond(&served, &body(&served, asked, served.options.max_body).await?).await
+}
+
+async fn response(State(served): Shared, Path(id): Path<String>) -> Result<Response, Refused> {
+    responses::retrieve(&served, id).await
+}
+
 async fn embeddings(State(served): Shared, asked: Body) -> Result<Response, Refused> {
     embeddings::embed(&served, &body(&served, asked, served.options.max_body).await?).await
 }
@@ -153,9 +166,9 @@ async fn states(State(served): Shared) -> Result<Response, Refused> {
     states::list(&served, StateOwner::Server).await
 }
 
-async fn upload(State(served): Shared, headers: HeaderMap, asked: Body) -> Result<Response, Refused> {
+async fn upload(State(served): Shared, asked: Body) -> Result<Response, Refused> {
     let body = body(&served, asked, served.options.max_state).await?;
-    states::upload(&served, &headers, body).await
+    states::upload(&served, body).await
 }
 
 async fn download(State(served): Shared, Path(id): Path<String>) -> Result<Response, Refused> {

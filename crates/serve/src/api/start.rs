@@ -3,7 +3,7 @@
 use super::Served;
 use super::fields::Fields;
 use super::refused::Refused;
-use crate::states::{ChatState, StateOwner, States, StatesError, Turn};
+use crate::states::{ChatState, StateOwner, States, StatesError, Turn, new_id};
 use axum::http::StatusCode;
 use std::sync::Arc;
 use wgoose_session::{ChatTurn, StateData};
@@ -29,8 +29,8 @@ pub(super) struct Store {
     states: Arc<States>,
     /// The conversation that it belongs to.
     turn: Option<Turn>,
-    /// Whether it gets an id.
-    is_returned: bool,
+    /// The id that the client gets, if it asked for one.
+    id: Option<String>,
 }
 
 impl StateFields {
@@ -72,12 +72,34 @@ impl StateFields {
                 (None, None) => (None, None),
             };
             let is_stored = turn.is_some() || return_state;
-            let store = is_stored.then_some(Store { states, turn, is_returned: return_state });
+            let id = return_state.then(new_id);
+            let store = is_stored.then_some(Store { states, turn, id });
             let (state, turns) = chat.map_or((None, Vec::new()), |chat| (Some(Arc::new(chat.state)), chat.turns));
             Ok(Start { state, turns, store })
         })
         .await
         .map_err(of_field)
+    }
+}
+
+impl Start {
+    /// The start of a response, whose state is stored with that id.
+    ///
+    /// # Errors
+    /// There is no previous response of that id.
+    pub(super) async fn of_response(
+        states: Option<Arc<States>>,
+        previous: Option<String>,
+        id: Option<String>,
+    ) -> Result<Start, Refused> {
+        let Some(states) = states else { return Ok(Start::default()) };
+        blocking(move || {
+            let chat = previous.map(|previous| states.load(StateOwner::Server, &previous)).transpose()?;
+            let store = id.map(|id| Store { states, turn: None, id: Some(id) });
+            let (state, turns) = chat.map_or((None, Vec::new()), |chat| (Some(Arc::new(chat.state)), chat.turns));
+            Ok(Start { state, turns, store })
+        })
+        .await
     }
 }
 
@@ -91,7 +113,10 @@ impl Store {
             if let Some(turn) = &self.turn {
                 self.states.save(StateOwner::Client, turn.id(), &chat)?;
             }
-            self.is_returned.then(|| self.states.add(&chat)).transpose()
+            if let Some(id) = &self.id {
+                self.states.save(StateOwner::Server, id, &chat)?;
+            }
+            Ok(self.id)
         })
         .await
     }

@@ -5,7 +5,7 @@ use super::fields::Fields;
 use super::refused::Refused;
 use super::start::{blocking, states};
 use crate::states::{StateOwner, StoredState};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
@@ -14,17 +14,16 @@ fn object(state: &StoredState) -> Value {
 }
 
 /// Stores a file, or with a body of JSON `{"from": ID}` a copy of a state.
-pub(super) async fn upload(served: &Served, headers: &HeaderMap, body: Vec<u8>) -> Result<Response, Refused> {
+pub(super) async fn upload(served: &Served, body: Vec<u8>) -> Result<Response, Refused> {
     let states = states(served)?;
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let from = match kind.starts_with("application/json") {
-        true => {
-            let mut fields = Fields::of(&body)?;
-            let from: String = fields.need("from")?;
+    // No file of a state is a JSON object.
+    let from: Option<String> = match Fields::of(&body) {
+        Ok(mut fields) => {
+            let from = fields.need("from")?;
             fields.finish()?;
             Some(from)
         }
-        false => None,
+        Err(_) => None,
     };
     let id = blocking(move || match from {
         Some(id) => states.add(&states.load(StateOwner::Server, &id)?),

@@ -17,6 +17,8 @@ pub(super) struct Thoughts {
 enum Phase {
     /// Nothing but blanks and a part of the opening tag has come.
     Beginning,
+    /// Nothing but blanks has come after the opening tag.
+    BeforeThoughts,
     Thinking,
     /// Nothing but blanks has come after the thoughts.
     BeforeAnswer,
@@ -53,10 +55,16 @@ impl Thoughts {
                 Phase::Beginning => {
                     let begun = self.held.trim_start();
                     if let Some(thoughts) = begun.strip_prefix(OPENING) {
-                        self.held = thoughts.trim_start().to_owned();
-                        self.phase = Phase::Thinking;
+                        self.held = thoughts.to_owned();
+                        self.phase = Phase::BeforeThoughts;
                     } else if !OPENING.starts_with(begun) {
                         self.phase = Phase::BeforeAnswer;
+                    }
+                }
+                Phase::BeforeThoughts => {
+                    self.held = self.held.trim_start().to_owned();
+                    if !self.held.is_empty() {
+                        self.phase = Phase::Thinking;
                     }
                 }
                 Phase::Thinking => match self.held.split_once(CLOSING) {
@@ -92,7 +100,7 @@ impl Thoughts {
         let split = match self.phase {
             Phase::Beginning => Split { answer: held.trim_start().to_owned(), ..Split::default() },
             Phase::Thinking => Split { thoughts: held.trim_end().to_owned(), ..Split::default() },
-            Phase::BeforeAnswer | Phase::Answer => Split::default(),
+            Phase::BeforeThoughts | Phase::BeforeAnswer | Phase::Answer => Split::default(),
         };
         Some(split).filter(|split| !split.is_empty())
     }
