@@ -2,6 +2,7 @@
 
 mod apt;
 mod bless;
+mod clients;
 mod crates;
 mod demo;
 mod deny;
@@ -52,6 +53,8 @@ enum Verb {
     Kills(kills::Args),
     /// Soak test: a session does everything for a long time, with constant answers and constant memory
     Soak(soak::Args),
+    /// Asks the server with curl, OpenAI's client for Node and LangChain, which it installs below target/
+    Clients,
     /// Writes the list of crates in a released binary, as CycloneDX
     Sbom(sbom::Args),
     /// Writes the licences, with their texts, of all crates that are linked into a release
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Verb::Evidence(args) => evidence::run(&args),
         Verb::Kills(args) => kills::run(&args),
         Verb::Soak(args) => soak::run(&args),
+        Verb::Clients => clients::run(),
         Verb::Sbom(args) => sbom::run(&args),
         Verb::Licences(args) => licences::run(&args),
         Verb::Release(args) => release::run(&args),

@@ -52,6 +52,14 @@ pub(crate) fn prepare() -> Result<PathBuf> {
     environment("python-venv", "crates/python/tests/requirements.txt", &[])
 }
 
+/// A Python that has the clients of the server.
+///
+/// # Errors
+/// As of [`check`].
+pub(crate) fn clients(requirements: &str) -> Result<PathBuf> {
+    environment("clients-venv", requirements, &[])
+}
+
 /// A Python that has what makes packages.
 ///
 /// # Errors

@@ -11,6 +11,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
+/// Paths that need no API key.
+const WITHOUT_KEY: [&str; 2] = ["/", "/health"];
+
 /// Names of the loopback address.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
@@ -35,8 +38,9 @@ fn check_host(options: &ServeOptions, headers: &HeaderMap) -> Result<(), Refused
     }
     let Some(origin) = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok()) else { return Ok(()) };
     let is_allowed = options.cors.iter().any(|allowed| allowed == "*" || allowed == origin);
-    let of_origin = origin.split_once("://").and_then(|(_, authority)| host_of(authority));
-    if is_allowed || (of_origin.is_some() && of_origin == host) {
+    let authority = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let is_own = origin.split_once("://").is_some_and(|(_, of_page)| Some(of_page) == authority);
+    if is_allowed || is_own {
         return Ok(());
     }
     Err(forbidden(format!("pages of {origin} may not ask: --cors {origin} allows it")))
@@ -54,9 +58,10 @@ fn host_of(authority: &str) -> Option<String> {
     authority.parse::<Authority>().ok().map(|authority| authority.host().to_owned())
 }
 
-/// Refuses requests without one of the keys, if there are any. `/health` needs no key.
+/// Refuses requests without one of the keys, if there are any. The page, which asks for a key, and `/health` need none.
 fn check_key(options: &ServeOptions, request: &Request) -> Result<(), Refused> {
-    if options.api_keys.is_empty() || request.uri().path() == "/health" || request.method() == Method::OPTIONS {
+    if options.api_keys.is_empty() || WITHOUT_KEY.contains(&request.uri().path()) || request.method() == Method::OPTIONS
+    {
         return Ok(());
     }
     let given =
@@ -112,6 +117,7 @@ mod tests {
         assert!(!allows(&local, "evil.example", None), "DNS rebinding");
         assert!(!allows(&local, "127.0.0.1", Some("http://evil.example")), "a cross-site request");
         assert!(!allows(&local, "127.0.0.1", Some("null")));
+        assert!(!allows(&local, "127.0.0.1:8080", Some("http://127.0.0.1:3000")), "another server's page");
         assert!(allows(&local, "127.0.0.1:8080", Some("http://127.0.0.1:8080")), "same origin");
         let cors = ServeOptions { cors: vec!["https://a.example".to_owned()], ..local.clone() };
         assert!(allows(&cors, "localhost", Some("https://a.example")));

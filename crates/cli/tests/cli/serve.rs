@@ -602,6 +602,8 @@ fn keys_hosts_and_origins_are_looked_at() {
         (status, head)
     };
     assert_eq!(ask("GET", "/health", &[]).0, 200);
+    let (status, head) = ask("GET", "/", &[]);
+    assert!(status == 200 && head.contains("content-security-policy: default-src 'none'"), "{head}");
     assert_eq!(ask("GET", "/v1/models", &[]).0, 401);
     assert_eq!(ask("GET", "/v1/models", &["Authorization: Bearer secreT"]).0, 401);
     let key = "Authorization: Bearer secret";

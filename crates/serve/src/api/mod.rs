@@ -75,6 +75,7 @@ pub(crate) fn json(status: StatusCode, value: &Value) -> Response {
 /// The routes.
 pub(crate) fn router(served: Arc<Served>) -> Router {
     Router::new()
+        .route("/", get(page))
         .route("/health", get(health))
         .route("/metrics", get(metrics))
         .route("/v1/models", get(models))
@@ -114,6 +115,20 @@ async fn body(served: &Served, body: Body, most: usize) -> Result<Vec<u8>, Refus
         }
         Err(_) => Err(Refused::with(StatusCode::REQUEST_TIMEOUT, "the body came too slowly")),
     }
+}
+
+/// The chat page. The policy allows what it needs: its own script and style, and requests to this server.
+async fn page() -> Response {
+    const PAGE: &str = include_str!("../page.html");
+    const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+                          img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    (headers, PAGE).into_response()
 }
 
 async fn health(State(served): Shared) -> Response {

@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         false => ControlFlow::Break(()),
     });
     server.run(session, |sequences| {
-        eprintln!("listening at http://{address}/v1, batch size up to {sequences}; Ctrl-C ends it");
+        eprintln!("listening at http://{address}/v1, chat page at http://{address}, batch size up to {sequences}; Ctrl-C ends it");
     })?;
     Ok(())
 }
