@@ -1,5 +1,5 @@
-//! States in a folder: those that clients upload or get back, and those of conversations. A file is replaced as a whole,
-//! so each one is complete even if the process is killed; a restarted server finds them all.
+//! States in a folder: clients upload states, get states back, and continue conversations. A file is replaced as a whole,
+//! so each file is complete even if the process is killed. A restarted server finds all states.
 
 use parking_lot::Mutex;
 use std::collections::HashSet;
