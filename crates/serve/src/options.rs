@@ -23,7 +23,7 @@ pub struct ServeOptions {
     /// Accepted names in the `Host` header, beside those of the loopback address and [`ServeOptions::host`]; `*` means
     /// any. This stops DNS rebinding.
     pub allowed_hosts: Vec<String>,
-    /// Most open connections. Further ones wait in the system's backlog.
+    /// Most open connections. Further ones wait in the system's backlog. Most systems allow a process 1,024 open files.
     pub connections: usize,
     /// Folder for states and conversations; without one they are refused.
     pub state_folder: Option<PathBuf>,
@@ -37,7 +37,7 @@ pub struct ServeOptions {
     pub max_body: usize,
     /// Most bytes of an uploaded state.
     pub max_state: usize,
-    /// Timeout for the head and for the body of a request, and for idle connections.
+    /// Timeout for the head and for the body of a request, for clients that take no bytes, and for idle connections.
     pub patience: Duration,
     /// Time for running requests to end after [`crate::Stopper::stop`].
     pub grace: Duration,
@@ -54,7 +54,7 @@ impl Default for ServeOptions {
             api_keys: Vec::new(),
             cors: Vec::new(),
             allowed_hosts: Vec::new(),
-            connections: 1024,
+            connections: 512,
             state_folder: None,
             state_bytes: 16 << 30,
             max_tokens: 32 << 10,

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
+use tokio_io_timeout::TimeoutStream;
 use wgoose_session::{EmbedOptions, Session};
 
 /// Threads for requests and answers, beside the engine thread.
@@ -140,6 +141,9 @@ async fn serve(
         };
         // Each token is sent at once. An error only makes answers late.
         let _ = socket.set_nodelay(true);
+        // A client that takes no bytes for so long is cut off.
+        let mut socket = Box::pin(TimeoutStream::new(socket));
+        socket.as_mut().set_write_timeout_pinned(Some(options.patience));
         let connection = http.serve_connection(TokioIo::new(socket), TowerToHyperService::new(app.clone()));
         let connection = ending.watch(connection);
         tokio::spawn(async move {

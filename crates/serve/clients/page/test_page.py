@@ -41,7 +41,7 @@ class Bench:
         self.context = browser.new_context(**options)
         self.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=proxy.address)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(20000)
+        self.page.set_default_timeout(300000)
         self.watch(self.page)
         self.page.goto(proxy.address)
 

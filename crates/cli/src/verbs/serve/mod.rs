@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
     /// Most open connections
-    #[arg(long, value_name = "N", default_value_t = 1024)]
+    #[arg(long, value_name = "N", default_value_t = 512)]
     connections: usize,
     /// Folder for states and conversations (/v1/states, state_id, session_id); a restarted server finds them again
     #[arg(long, value_name = "DIR")]
