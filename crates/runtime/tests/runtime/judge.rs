@@ -126,7 +126,7 @@ fn fault(device: &Arc<Device>, variant: &Variant, seed: u64) -> Option<String> {
             return Some(found.to_string());
         }
     }
-    let amount = Amount { cases: 20, seed };
+    let amount = Amount::new(20, seed);
     let failure = [test_rows(device, "matmul", variant), test_variant(device, "matmul", variant, amount)];
     failure.into_iter().find_map(|tested| tested.unwrap().failure).map(|(_, why)| why)
 }

@@ -1,8 +1,8 @@
 //! Property tests of one variant: at random models, batches, formats and configurations it equals the reference of its
 //! op.
 //!
-//! A case that fails is shrunk for a second: to the smallest model and batch seen at which it still fails, as plain data
-//! that reproduces it.
+//! A case that fails is shrunk: to the smallest model and batch seen at which it still fails, as plain data that
+//! reproduces it.
 
 mod drawn;
 mod rows;
@@ -26,9 +26,6 @@ use wgoose_kernels::{
 /// Draws that may be refused for each case that runs.
 const REFUSED_PER_CASE: u32 = 20;
 
-/// How long a case that fails is shrunk: people and programs wait for the verdict.
-const SHRINKING: Duration = Duration::from_secs(1);
-
 /// How much to test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amount {
@@ -36,6 +33,15 @@ pub struct Amount {
     pub cases: u32,
     /// What they are drawn with: the same seed draws the same cases.
     pub seed: u64,
+    /// How long a case that fails is shrunk.
+    pub shrinking: Duration,
+}
+
+impl Amount {
+    /// A second of shrinking: people and programs wait for the verdict.
+    pub fn new(cases: u32, seed: u64) -> Self {
+        Amount { cases, seed, shrinking: Duration::from_secs(1) }
+    }
 }
 
 /// What a property test found.
@@ -107,7 +113,7 @@ pub fn test_variant(device: &Arc<Device>, op: &str, variant: &Variant, amount: A
     };
     let first_failed = Cell::new(None::<Instant>);
     // Once it is over, a smaller case counts as one that passes.
-    let is_over = || first_failed.get().is_some_and(|at| at.elapsed() >= SHRINKING);
+    let is_over = || first_failed.get().is_some_and(|at| at.elapsed() >= amount.shrinking);
     let unless_over = |draw| if is_over() { Ok(None) } else { one(draw) };
     let result = TestRunner::new(runs).run(&draws(variant, formats), |draw| match unless_over(draw) {
         Ok(None) => Ok(()),

@@ -113,7 +113,7 @@ fn tested(args: &Args, device: &Arc<Device>, op: &str, variant: &Variant, seed: 
         tested = together(tested, test_choices(device, op, variant, true)?);
     }
     if tested.failure.is_none() {
-        tested = together(tested, test_variant(device, op, variant, Amount { cases: args.cases, seed })?);
+        tested = together(tested, test_variant(device, op, variant, Amount::new(args.cases, seed))?);
     }
     Ok(tested)
 }
