@@ -256,7 +256,17 @@ fn an_impossible_request_is_refused_and_others_are_served() {
         ("/v1/completions", json!({ "prompt": "a", "max_tokens": 100_000_000 }), "max_tokens", "allowed"),
         ("/v1/completions", json!({ "prompt": "a", "logit_bias": { "goose": 1 } }), "logit_bias", "no token"),
         ("/v1/completions", json!({ "prompt": "a", "logit_bias": { "99999": 1 } }), "logit_bias", "token 99999"),
+        ("/v1/completions", json!({ "prompt": "a", "max_tokens": -2 }), "max_tokens", "no number of tokens"),
+        ("/v1/completions", json!({ "prompt": "a", "max_tokens": 1.5 }), "max_tokens", "no number of tokens"),
+        ("/v1/completions", json!({ "prompt": { "a": 1 } }), "prompt", "expected a text, a list of token ids"),
+        ("/v1/completions", json!({ "prompt": "a", "stop": 1 }), "stop", "expected a text or a list"),
         ("/v1/completions", json!({}), "prompt", "missing"),
+        (
+            "/v1/chat/completions",
+            json!({ "messages": [{ "role": "user", "content": null }] }),
+            "messages",
+            "no content",
+        ),
         ("/v1/chat/completions", json!({ "messages": message, "tools": [{}] }), "tools", "cannot be honoured"),
         ("/v1/chat/completions", json!({ "messages": [] }), "messages", "nothing was said"),
         ("/v1/chat/completions", json!({ "messages": image }), "messages", "'image_url' is no text"),
@@ -280,6 +290,15 @@ fn an_impossible_request_is_refused_and_others_are_served() {
             assert!(said.contains(why) && error["error"]["param"] == field, "{body}: {answer}");
         }
     }
+    // What clients send by default.
+    let nulls = json!({ "prompt": [1, 2], "max_tokens": null, "max_completion_tokens": 1, "seed": -1, "top_k": -1,
+        "stop": [], "logit_bias": {}, "user": "me", "store": false, "n": null, "stream_options": null });
+    assert_eq!(served.post("/v1/completions", &nulls)["usage"]["completion_tokens"], 1);
+    let floats = json!({ "prompt": [[1, 2], [3]], "max_tokens": 3.0, "logit_bias": { "0": -100 } });
+    assert_eq!(served.post("/v1/completions", &floats)["usage"]["completion_tokens"], 6);
+    let said = json!([{ "role": "user", "content": "a" }, { "role": "assistant", "content": null },
+        { "role": "user", "content": "b" }]);
+    served.post("/v1/chat/completions", &json!({ "messages": said, "max_tokens": 1 }));
     assert_eq!(served.ask("POST", "/v1/completions", "{").0, 400);
     assert_eq!(served.ask("GET", "/v1/completions", "").0, 405);
     assert_eq!(served.ask("GET", "/v2", "").0, 404);

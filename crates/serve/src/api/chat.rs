@@ -18,7 +18,8 @@ const DEFAULT_TOKENS: usize = 2048;
 #[serde(deny_unknown_fields)]
 struct Message {
     role: String,
-    content: Content,
+    /// Null in answers without text.
+    content: Option<Content>,
     /// The template has no names of participants.
     #[serde(default, rename = "name")]
     _name: Option<String>,
@@ -31,7 +32,7 @@ struct Message {
 
 /// A text, or its parts.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected the content as a text or a list of parts")]
 enum Content {
     Text(String),
     Parts(Vec<Part>),
@@ -48,8 +49,10 @@ struct Part {
 impl Message {
     fn text(&self) -> Result<String, Refused> {
         match &self.content {
-            Content::Text(text) => Ok(text.clone()),
-            Content::Parts(parts) => match parts.iter().find(|part| part.kind != "text") {
+            None if self.role == "assistant" => Ok(String::new()),
+            None => Err(Refused::field("messages", format_args!("a message of role '{}' has no content", self.role))),
+            Some(Content::Text(text)) => Ok(text.clone()),
+            Some(Content::Parts(parts)) => match parts.iter().find(|part| part.kind != "text") {
                 Some(part) => {
                     Err(Refused::field("messages", format_args!("a part of type '{}' is no text", part.kind)))
                 }

@@ -59,10 +59,8 @@ impl Generation {
         // There is one model, whatever its name in the request.
         let _: Option<String> = fields.take("model")?;
         fields.neutral(&UNSUPPORTED)?;
-        let max_tokens: Option<usize> = fields.take_either("max_tokens", "max_completion_tokens")?;
-        if let Some(asked) = max_tokens.filter(|asked| *asked > most) {
-            return Err(Refused::field("max_tokens", format_args!("{asked} are more than the {most} allowed")));
-        }
+        let limit: Option<f64> = fields.take_either("max_tokens", "max_completion_tokens")?;
+        let max_tokens = limit.map(|limit| tokens_of(limit, most)).transpose()?;
         let count = fields.take("n")?.unwrap_or(1);
         if !(1..=MOST_TEXTS).contains(&count) {
             return Err(Refused::field("n", format_args!("{count} is not from 1 to {MOST_TEXTS}")));
@@ -88,6 +86,20 @@ impl Generation {
         let mut options = self.options.clone();
         options.sampling.seed = options.sampling.seed.wrapping_add(index as u64);
         options
+    }
+}
+
+/// `max_tokens`. JSON of some languages has only floats; in llama.cpp's interface -1 means no limit.
+fn tokens_of(limit: f64, most: usize) -> Result<usize, Refused> {
+    match limit {
+        -1.0 => Ok(most),
+        _ if limit < 0.0 || limit.fract() != 0.0 => {
+            Err(Refused::field("max_tokens", format_args!("{limit} is no number of tokens")))
+        }
+        _ if limit > most as f64 => {
+            Err(Refused::field("max_tokens", format_args!("{limit} are more than the {most} allowed")))
+        }
+        _ => Ok(limit as usize),
     }
 }
 

@@ -40,7 +40,7 @@ const UNSUPPORTED: [(&str, &[&str]); 9] = [
 
 /// The input: a message of the user, or a list of messages.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a text or a list of messages")]
 enum Input {
     Text(String),
     Items(Vec<Item>),
@@ -55,7 +55,7 @@ struct Item {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected the content as a text or a list of parts")]
 enum Content {
     Text(String),
     Parts(Vec<Part>),

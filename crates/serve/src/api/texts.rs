@@ -6,7 +6,7 @@ use wgoose_session::tokenizer::Tokenizer;
 
 /// One or several texts, as strings or as tokens.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a text, a list of token ids, or a list of either")]
 pub(super) enum Input {
     Text(String),
     Tokens(Vec<u32>),
@@ -41,7 +41,7 @@ impl Input {
 
 /// A text, or several.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a text or a list of texts")]
 pub(super) enum Strings {
     One(String),
     Several(Vec<String>),
