@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// keys, anyone who reaches the address can use the model.
     #[arg(long, value_name = "KEY")]
     api_key: Vec<String>,
-    /// Origin of web pages that may send requests, such as https://example.org, or * for all. Repeat it for several.
+    /// Origin of web pages that may send requests (scheme, name and port), or * for all. Repeat it for several.
     #[arg(long, value_name = "ORIGIN")]
     cors: Vec<String>,
     /// Accepted name in the Host header, beside localhost, or * for all. Repeat it for several.
