@@ -260,6 +260,7 @@ fn an_impossible_request_is_refused_and_others_are_served() {
         ("/v1/completions", json!({ "prompt": "a", "max_tokens": 1.5 }), "max_tokens", "no number of tokens"),
         ("/v1/completions", json!({ "prompt": { "a": 1 } }), "prompt", "expected a text, a list of token ids"),
         ("/v1/completions", json!({ "prompt": "a", "stop": 1 }), "stop", "expected a text or a list"),
+        ("/v1/completions", json!({ "prompt": vec!["a"; 300] }), "n", "can be queued"),
         ("/v1/completions", json!({}), "prompt", "missing"),
         (
             "/v1/chat/completions",
@@ -271,6 +272,7 @@ fn an_impossible_request_is_refused_and_others_are_served() {
         ("/v1/chat/completions", json!({ "messages": [] }), "messages", "nothing was said"),
         ("/v1/chat/completions", json!({ "messages": image }), "messages", "'image_url' is no text"),
         ("/v1/embeddings", json!({ "input": "" }), "input", "empty"),
+        ("/v1/embeddings", json!({ "input": vec![1; 20_000].chunks(1).collect::<Vec<_>>() }), "input", "allowed"),
         ("/v1/embeddings", json!({ "input": "a", "dimensions": 8 }), "dimensions", "leave it out"),
         ("/v1/embeddings", json!({ "input": "a", "encoding_format": "hex" }), "encoding_format", "hex"),
         ("/detokenize", json!({ "tokens": [70000] }), "tokens", "no token 70000"),

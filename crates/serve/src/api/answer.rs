@@ -70,6 +70,10 @@ impl TextRequest {
         let end = if kind == Kind::Chat { StateEnd::NextMessage } else { StateEnd::Text };
         let returned = store.is_some().then_some(end);
         let keep = kind == Kind::Chat;
+        let (texts, most) = (prompts.len() * generation.count, served.options.parallel + served.options.queue);
+        if texts > most {
+            return Err(Refused::field("n", format_args!("{texts} texts are more than the {most} that can be queued")));
+        }
         let (mut requests, mut choices) = (Vec::new(), Vec::new());
         let prompt_tokens = prompts.iter().map(Vec::len).sum();
         for (prompt, opening) in prompts.into_iter().zip(openings) {

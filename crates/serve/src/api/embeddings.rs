@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use wgoose_loader::{EmbeddingHead, UnknownEmbeddingHead};
 use wgoose_session::{EmbedOptions, Pooling};
 
+/// Most texts of a request.
+const MOST_TEXTS: usize = 16 << 10;
+
 /// The requested head of an embedding model: the field `head`, or the model `NAME:HEAD`.
 fn head(fields: &mut Fields) -> Result<Option<EmbeddingHead>, Refused> {
     let model: Option<String> = fields.take("model")?;
@@ -36,6 +39,12 @@ pub(super) async fn embed(served: &Served, body: &[u8]) -> Result<Response, Refu
     let dimensions: Option<usize> = fields.take("dimensions")?;
     fields.finish()?;
     let texts = input.tokens("input", &served.tokenizer, served.options.max_prompt)?;
+    if texts.len() > MOST_TEXTS {
+        return Err(Refused::field(
+            "input",
+            format_args!("{} texts are more than the {MOST_TEXTS} allowed", texts.len()),
+        ));
+    }
     let read: usize = texts.iter().map(Vec::len).sum();
     let options =
         EmbedOptions { pooling: head.map_or(served.embedding.pooling, Pooling::Head), ..served.embedding.clone() };
