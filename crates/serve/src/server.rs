@@ -24,6 +24,9 @@ const THREADS: usize = 2;
 /// Pause after a failed accept, for example when no file descriptor is left.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// Time for states to be written after the last answer.
+const LAST_WRITES: Duration = Duration::from_secs(10);
+
 /// Largest head of a request, in bytes.
 const LARGEST_HEAD: usize = 64 << 10;
 
@@ -93,15 +96,19 @@ impl Server {
             }
             None => None,
         };
-        let (engine, capacity) = Engine::begin(session, options.parallel, options.queue, Arc::clone(&metrics))?;
+        let (engine, thread, capacity) = Engine::begin(session, options.parallel, options.queue, Arc::clone(&metrics))?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         let served = Arc::new(Served { options, engine, tokenizer, embedding, states, metrics, since });
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
-        runtime.block_on(async {
+        let ended = runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener)?;
             on_ready(capacity);
             serve(listener, served, stop).await
-        })
+        });
+        runtime.shutdown_timeout(LAST_WRITES);
+        // Its last handle is gone. The process must not end while the thread uses the driver.
+        let _ = thread.join();
+        ended
     }
 }
 

@@ -7,6 +7,7 @@ use crate::metrics::Metrics;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot};
 use wgoose_session::{BatchRequest, EmbedOptions, Generated, Session, SessionError, StateData};
@@ -58,7 +59,7 @@ pub(crate) enum EngineError {
 
 impl Engine {
     /// Starts a thread with that session and a batch of `parallel` sequences; it ends with the last handle. Returns the
-    /// capacity of the batch, too.
+    /// thread and the capacity of the batch, too.
     ///
     /// # Errors
     /// The batch cannot be made, or the system has no thread left.
@@ -67,16 +68,16 @@ impl Engine {
         parallel: usize,
         queue: usize,
         metrics: Arc<Metrics>,
-    ) -> Result<(Engine, usize), crate::ServeError> {
+    ) -> Result<(Engine, JoinHandle<()>, usize), crate::ServeError> {
         let batch = session.batch(parallel)?.with_queue(queue);
         let capacity = batch.capacity();
         let (commands, received) = std::sync::mpsc::channel();
         let is_well = Arc::new(AtomicBool::new(true));
         let state = Arc::clone(&is_well);
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("engine".to_owned())
             .spawn(move || thread::Loop::new(session, batch, received, metrics, state).run())?;
-        Ok((Engine { commands, is_well }, capacity))
+        Ok((Engine { commands, is_well }, thread, capacity))
     }
 
     /// Whether the last turn succeeded.
