@@ -25,8 +25,8 @@
 //!
 //! All times are samples of `wgoose_measure::timer`. In reading order: `subject` is what is measured, [`workload`] has
 //! named workloads, prefill and decode, `measure` whole sessions by title; `record` stores them, `timed` reads both
-//! kinds of records, [`process_memory`] and `start` are for fresh processes, [`server_load`] is for HTTP servers. The command line and the Python package
-//! print the results.
+//! kinds of records, [`process_memory`] and `start` are for fresh processes, [`server_load`] is for HTTP servers. The
+//! command line and the Python package print the results.
 
 mod error;
 mod measure;

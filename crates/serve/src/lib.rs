@@ -11,9 +11,9 @@
 //! ```
 //!
 //! # Modules
-//! `server` accepts connections, `guard` checks keys, hosts and origins, `api` translates requests and answers. `engine`
-//! is a thread with the model and its batch, so `/health` and `/metrics` are answered at once whatever it does. `states`
-//! stores states and conversations in a folder.
+//! `server` accepts connections, `guard` checks keys, hosts and origins, `api` translates requests and answers.
+//! `engine` is a thread with the model and its batch, so `/health` and `/metrics` are answered at once whatever it
+//! does. `states` stores states and conversations in a folder.
 
 #![deny(missing_docs)]
 

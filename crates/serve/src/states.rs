@@ -1,5 +1,5 @@
-//! States in a folder: clients upload states, get states back, and continue conversations. A file is replaced as a whole,
-//! so each file is complete even if the process is killed. A restarted server finds all states.
+//! States in a folder: clients upload states, get states back, and continue conversations. A file is replaced as a
+//! whole, so each file is complete even if the process is killed. A restarted server finds all states.
 
 use parking_lot::Mutex;
 use std::collections::HashSet;
@@ -230,7 +230,7 @@ impl States {
         Ok(all)
     }
 
-    /// Deletes the least recently used conversations until there is room for a file of so many bytes.
+    /// Deletes the least recently used conversations until a file of that size fits.
     fn make_room(&self, bytes: u64, replaced: &Path) -> Result<(), StatesError> {
         let replaced = fs::metadata(replaced).map_or(0, |metadata| metadata.len());
         let size = |all: &[StoredState]| all.iter().map(|state| state.bytes).sum::<u64>();

@@ -1,8 +1,8 @@
 //! A load generator for HTTP servers with OpenAI's `/v1/completions`, of any project: clients in a closed loop, each of
 //! which streams one completion after another.
 //!
-//! Every prompt is different, so that no prefix cache helps. The server's `usage` gives the token counts. The client takes
-//! the times: time to first token from the request to the first text, inter-token time between two texts.
+//! Every prompt is different, so that no prefix cache helps. The server's `usage` gives the token counts. The client
+//! takes the times: time to first token from the request to the first text, inter-token time between two texts.
 
 mod client;
 mod url;

@@ -32,6 +32,8 @@ mod reports;
 mod resume;
 #[cfg(unix)]
 mod serve;
+mod serve_states;
+mod served;
 mod shards;
 mod signals;
 mod state_format;

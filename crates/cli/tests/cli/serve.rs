@@ -2,142 +2,11 @@
 
 use crate::binary::{printed, synth, wgoose};
 use crate::embedding_heads::embedding_model;
+use crate::served::{Connection, Served};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
-
-/// A connection that is kept alive.
-struct Connection {
-    socket: BufReader<TcpStream>,
-    /// What was asked last has an answer without a body.
-    is_head: bool,
-}
-
-impl Connection {
-    fn to(address: &str) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(600))).unwrap();
-        Connection { socket: BufReader::new(stream), is_head: false }
-    }
-
-    fn send(&mut self, method: &str, path: &str, headers: &[&str], body: &str) {
-        self.send_bytes(method, path, headers, body.as_bytes());
-    }
-
-    fn send_bytes(&mut self, method: &str, path: &str, headers: &[&str], body: &[u8]) {
-        self.is_head = method == "HEAD";
-        let has_host = headers.iter().any(|header| header.starts_with("Host:"));
-        let host = if has_host { "" } else { "Host: localhost\r\n" };
-        let more: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
-        let head = format!("{method} {path} HTTP/1.1\r\n{host}{more}Content-Length: {}\r\n\r\n", body.len());
-        self.socket.get_mut().write_all(&[head.as_bytes(), body].concat()).unwrap();
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.socket.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
-    }
-
-    fn bytes(&mut self, len: usize) -> Vec<u8> {
-        let mut bytes = vec![0; len];
-        self.socket.read_exact(&mut bytes).unwrap();
-        bytes
-    }
-
-    /// Status, head and body. The body ends where its framing says, not where the connection does.
-    fn answer(&mut self) -> (u16, String, String) {
-        let (status, head, body) = self.raw_answer();
-        (status, head, String::from_utf8(body).unwrap())
-    }
-
-    fn raw_answer(&mut self) -> (u16, String, Vec<u8>) {
-        let status = self.line().split(' ').nth(1).unwrap().parse().unwrap();
-        let mut head = String::new();
-        loop {
-            match self.line() {
-                line if line.is_empty() => break,
-                line => head += &(line.to_lowercase() + "\n"),
-            }
-        }
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).map(|n| n.parse().unwrap());
-        let body = match length {
-            _ if self.is_head => Vec::new(),
-            Some(length) => self.bytes(length),
-            None => {
-                assert!(head.contains("transfer-encoding: chunked"), "{head}");
-                let mut body = Vec::new();
-                loop {
-                    let length = usize::from_str_radix(&self.line(), 16).unwrap();
-                    body.extend(self.bytes(length));
-                    self.line();
-                    if length == 0 {
-                        break body;
-                    }
-                }
-            }
-        };
-        (status, head, body)
-    }
-}
-
-/// A server, for as long as this lives.
-struct Served {
-    child: Child,
-    address: String,
-}
-
-impl Served {
-    fn begin(folder: &Path, model: &str) -> Self {
-        Served::with(folder, model, &[])
-    }
-
-    fn with(folder: &Path, model: &str, options: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_wgoose"));
-        command.args(["serve", model, "--port", "0", "--backend", "cpu"]).args(options).current_dir(folder);
-        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
-        let place = |line: String| Some(line.strip_prefix("listening at http://")?.split_once("/v1")?.0.to_owned());
-        let address = said.by_ref().map_while(Result::ok).find_map(place).expect("it listens");
-        // What it says of refusals needs a reader.
-        std::thread::spawn(move || said.for_each(drop));
-        Served { child, address }
-    }
-
-    /// Status and body, over a connection that stays open for more requests.
-    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
-        let mut connection = Connection::to(&self.address);
-        connection.send(method, path, &[], body);
-        let (status, _, body) = connection.answer();
-        (status, body)
-    }
-
-    fn post(&self, path: &str, body: &Value) -> Value {
-        let (status, answer) = self.ask("POST", path, &body.to_string());
-        assert_eq!(status, 200, "{answer}");
-        serde_json::from_str(&answer).unwrap()
-    }
-
-    /// The events of a stream, but for the last, which says that it is the last.
-    fn stream(&self, path: &str, body: &Value) -> Vec<Value> {
-        let (status, answer) = self.ask("POST", path, &body.to_string());
-        let mut events: Vec<&str> =
-            answer.split_terminator("\n\n").map(|e| e.strip_prefix("data: ").unwrap()).collect();
-        assert_eq!((status, events.pop()), (200, Some("[DONE]")));
-        events.into_iter().map(|event| serde_json::from_str(event).unwrap()).collect()
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        self.child.wait().unwrap();
-    }
-}
+use std::process::Command;
 
 #[test]
 fn openai_clients_are_served() {
@@ -159,7 +28,10 @@ fn openai_clients_are_served() {
     assert_eq!(
         whole["usage"],
         json!({
-            "prompt_tokens": 5, "completion_tokens": 8, "total_tokens": 13, "prompt_tokens_details": { "cached_tokens": 0 },
+            "prompt_tokens": 5,
+            "completion_tokens": 8,
+            "total_tokens": 13,
+            "prompt_tokens_details": { "cached_tokens": 0 },
         })
     );
     let ids: Value = serde_json::from_str(&printed(folder, "tokenize goose --model tiny.gguf".split(' '))).unwrap();
@@ -348,7 +220,7 @@ fn sequences_are_generated_together_and_a_full_queue_is_told() {
     synth(folder.path(), "tiny.gguf", "");
     let options = ["--parallel", "2", "--queue", "1", "--max-tokens", "100000000"];
     let served = Served::with(folder.path(), "tiny.gguf", &options);
-    // Two go on for hours, and a third waits.
+    // Two decode for hours, and a third is queued.
     let mut long: Vec<Connection> = (0..2).map(|_| Connection::to(&served.address)).collect();
     for connection in &mut long {
         connection.send("POST", "/v1/completions", &[], &endless(true));
@@ -384,7 +256,7 @@ fn answers_are_the_same_alone_and_in_company() {
     let text = |answer: &Value, index: usize| answer["choices"][index]["text"].as_str().unwrap().to_owned();
     let alone: Vec<String> =
         (0..3).map(|i| text(&served.post("/v1/completions", &asked(prompts[i].into(), 1)), 0)).collect();
-    // Several prompts and several texts of each in one request, each with a seed of its own.
+    // Several prompts and several texts of each in one request, each with a separate seed.
     let together = served.post("/v1/completions", &asked(json!(prompts), 2));
     assert_eq!(together["choices"].as_array().unwrap().len(), 6);
     assert_eq!(text(&together, 0), alone[0]);
@@ -436,154 +308,6 @@ fn a_server_is_measured_under_load() {
     let refused = wgoose(folder.path(), asked);
     let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && stderr.contains("401"), "{stderr}");
-}
-
-/// What a stateless server answers a conversation with, and what one with states answers message by message.
-fn turn(served: &Served, more: Value, content: &str) -> Value {
-    let mut body = more;
-    body["messages"] = json!([{ "role": "user", "content": content }]);
-    (body["max_tokens"], body["temperature"]) = (6.into(), 0.into());
-    served.post("/v1/chat/completions", &body)
-}
-
-#[test]
-fn states_and_conversations_survive_a_killed_server() {
-    let folder = tempfile::tempdir().unwrap();
-    synth(folder.path(), "tiny.gguf", "");
-    let options = ["--state-dir", "kept"];
-    let mut served = Served::with(folder.path(), "tiny.gguf", &options);
-    let text = |answer: &Value| answer["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
-
-    // The second turn of each conversation is known before: three go on at once, on a server that is never killed.
-    let names = ["a", "b", "c"];
-    let first: Vec<Value> = names.iter().map(|name| turn(&served, json!({ "session_id": name }), name)).collect();
-    let forked = turn(&served, json!({ "return_state": true }), "a");
-    assert_eq!(text(&forked), text(&first[0]));
-    let state = forked["state_id"].as_str().unwrap().to_owned();
-    let second = text(&turn(&served, json!({ "state_id": state }), "And then?"));
-
-    // All but the last turns of what goes on when it is killed are there.
-    let mut open = Connection::to(&served.address);
-    let body = json!({ "session_id": "a", "messages": [{ "role": "user", "content": "b" }], "stream": true });
-    open.send("POST", "/v1/chat/completions", &[], &body.to_string());
-    open.bytes(200);
-    let busy = json!({ "session_id": "a", "messages": [{ "role": "user", "content": "b" }] });
-    assert_eq!(served.ask("POST", "/v1/chat/completions", &busy.to_string()).0, 409);
-    served.child.kill().unwrap();
-    drop(served);
-    served = Served::with(folder.path(), "tiny.gguf", &options);
-    for (name, answer) in names.iter().zip(&first) {
-        let kept: Value = serde_json::from_str(&served.ask("GET", &format!("/v1/conversations/{name}"), "").1).unwrap();
-        assert_eq!(
-            kept["messages"],
-            json!([
-                { "role": "user", "content": name },
-                { "role": "assistant", "content": text(answer) },
-            ])
-        );
-    }
-    assert_eq!(text(&turn(&served, json!({ "session_id": "a" }), "And then?")), second);
-    assert_eq!(text(&turn(&served, json!({ "state_id": state }), "And then?")), second);
-
-    // A state is a file that other tools read, and can be uploaded again.
-    let mut connection = Connection::to(&served.address);
-    connection.send("GET", &format!("/v1/states/{state}"), &[], "");
-    let file = connection.raw_answer().2;
-    std::fs::write(folder.path().join("state.st"), &file).unwrap();
-    let mut chat = Command::new(env!("CARGO_BIN_EXE_wgoose"));
-    chat.args(["chat", "tiny.gguf", "--backend", "cpu", "-n", "6", "-t", "0"]).current_dir(folder.path());
-    let mut chat = chat.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    chat.stdin.take().unwrap().write_all(b"/load state.st\nAnd then?\n/quit\n").unwrap();
-    let said = String::from_utf8(chat.wait_with_output().unwrap().stdout).unwrap();
-    assert!(said.contains(second.trim()), "{said:?} {second:?}");
-    connection.send_bytes("POST", "/v1/states", &[], &file);
-    let uploaded: Value = serde_json::from_slice(&connection.raw_answer().2).unwrap();
-    let copy = served.post("/v1/states", &json!({ "from": uploaded["id"] }));
-    assert_eq!(text(&turn(&served, json!({ "state_id": copy["id"] }), "And then?")), second);
-    let listed: Value = serde_json::from_str(&served.ask("GET", "/v1/states", "").1).unwrap();
-    assert_eq!(listed["data"].as_array().unwrap().len(), 3);
-    let gone = uploaded["id"].as_str().unwrap();
-    assert_eq!(served.ask("DELETE", &format!("/v1/states/{gone}"), "").0, 200);
-    assert_eq!(served.ask("GET", &format!("/v1/states/{gone}"), "").0, 404);
-    assert_eq!(served.ask("GET", "/v1/states/..%2Fa", "").0, 400);
-
-    // A text goes on from the state at its end.
-    let mut text_body = json!({ "prompt": "goose", "max_tokens": 4, "temperature": 0, "return_state": true });
-    let begun = served.post("/v1/completions", &text_body);
-    text_body["max_tokens"] = 8.into();
-    let whole = served.post("/v1/completions", &text_body)["choices"][0]["text"].as_str().unwrap().to_owned();
-    let beginning = begun["choices"][0]["text"].as_str().unwrap();
-    assert!(whole.starts_with(beginning) && begun["state_id"].is_string());
-    for (body, field) in [
-        (json!({ "prompt": "a", "state_id": "none" }), "state_id"),
-        (json!({ "prompt": "a", "session_id": "a/b" }), "session_id"),
-        (json!({ "prompt": "a", "session_id": "x", "state_id": "y" }), "session_id"),
-        (json!({ "prompt": "a", "return_state": true, "n": 2 }), "return_state"),
-    ] {
-        let (status, answer) = served.ask("POST", "/v1/completions", &body.to_string());
-        let error: Value = serde_json::from_str(&answer).unwrap();
-        assert!((400..405).contains(&status) && error["error"]["param"] == field, "{body}: {status} {answer}");
-    }
-    let without = Served::begin(folder.path(), "tiny.gguf");
-    let (status, answer) = without.ask("GET", "/v1/states", "");
-    assert!(status == 501 && answer.contains("--state-dir"), "{status} {answer}");
-}
-
-#[test]
-fn responses_go_on_from_stored_states() {
-    let folder = tempfile::tempdir().unwrap();
-    synth(folder.path(), "tiny.gguf", "");
-    let options = ["--state-dir", "kept"];
-    let mut served = Served::with(folder.path(), "tiny.gguf", &options);
-    let ask = |served: &Served, more: Value| {
-        let mut body = more;
-        (body["temperature"], body["max_output_tokens"]) = (0.into(), 6.into());
-        served.post("/v1/responses", &body)
-    };
-    let text = |response: &Value| response["output"][0]["content"][0]["text"].as_str().unwrap().to_owned();
-    let first = ask(&served, json!({ "input": "A goose?", "instructions": "Be brief." }));
-    assert_eq!((&first["status"], &first["object"]), (&"incomplete".into(), &"response".into()));
-    let chat = json!({ "max_tokens": 6, "temperature": 0, "messages": [
-        { "role": "system", "content": "Be brief." }, { "role": "user", "content": "A goose?" },
-    ] });
-    let same = served.post("/v1/chat/completions", &chat);
-    assert_eq!(text(&first), same["choices"][0]["message"]["content"]);
-    let more = json!({ "input": [{ "role": "user", "content": [{ "type": "input_text", "text": "A swan?" }] }],
-        "previous_response_id": first["id"] });
-    let second = ask(&served, more.clone());
-    assert_eq!(second["previous_response_id"], first["id"]);
-    assert!(second["usage"]["input_tokens"].as_u64() < first["usage"]["input_tokens"].as_u64());
-    served.child.kill().unwrap();
-    drop(served);
-    served = Served::with(folder.path(), "tiny.gguf", &options);
-    assert_eq!(text(&ask(&served, more.clone())), text(&second));
-    let kept: Value =
-        serde_json::from_str(&served.ask("GET", &format!("/v1/responses/{}", first["id"].as_str().unwrap()), "").1)
-            .unwrap();
-    assert_eq!(text(&kept), text(&first));
-    // The events of a stream have the same text.
-    let mut stream = more;
-    (stream["stream"], stream["temperature"], stream["max_output_tokens"]) = (true.into(), 0.into(), 6.into());
-    let (status, events) = served.ask("POST", "/v1/responses", &stream.to_string());
-    let events: Vec<Value> = events
-        .split_terminator("\n\n")
-        .map(|event| serde_json::from_str(event.split_once("\ndata: ").unwrap().1).unwrap())
-        .collect();
-    let of = |kind: &'static str| events.iter().filter(move |event| event["type"] == kind);
-    let deltas: String = of("response.output_text.delta").map(|event| event["delta"].as_str().unwrap()).collect();
-    assert_eq!((status, deltas), (200, text(&second)));
-    assert_eq!(text(&of("response.incomplete").next().unwrap()["response"]), text(&second));
-    assert!(events.iter().enumerate().all(|(number, event)| event["sequence_number"] == number));
-    for (body, field) in [
-        (json!({ "input": "a", "previous_response_id": "none" }), "previous_response_id"),
-        (json!({ "input": "a", "previous_response_id": first["id"], "instructions": "b" }), "input"),
-        (json!({ "input": [{ "type": "function_call_output" }] }), "input"),
-        (json!({ "input": "a", "tools": [{}] }), "tools"),
-    ] {
-        let (status, answer) = served.ask("POST", "/v1/responses", &body.to_string());
-        let error: Value = serde_json::from_str(&answer).unwrap();
-        assert!((400..405).contains(&status) && error["error"]["param"] == field, "{body}: {status} {answer}");
-    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The fields of a request. Handlers take the fields that they know; any other field is refused, because it could change
-//! the answer.
+//! The fields of a request. Handlers take the fields that they know; any other field is refused, because it could
+//! change the answer.
 
 use super::refused::Refused;
 use serde::de::DeserializeOwned;

@@ -6,6 +6,7 @@ mod completions;
 mod embeddings;
 mod fields;
 mod generation;
+mod messages;
 mod progress;
 mod refused;
 mod responses;
@@ -120,8 +121,9 @@ async fn body(served: &Served, body: Body, most: usize) -> Result<Vec<u8>, Refus
 /// The chat page. The policy allows what it needs: its own script and style, and requests to this server.
 async fn page() -> Response {
     const PAGE: &str = include_str!("../page.html");
-    const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
-                          img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; \
+                          script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; \
+                          frame-ancestors 'none'";
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CONTENT_SECURITY_POLICY, POLICY),

@@ -1,10 +1,10 @@
-//! `/v1/responses`: OpenAI's interface with conversations on the server. `previous_response_id` is a stored state, so the
-//! next turn costs as much as its new message, however long the conversation is.
+//! `/v1/responses`: OpenAI's interface with conversations on the server. `previous_response_id` is a stored state, so
+//! the next turn costs as much as its new message, however long the conversation is.
 
 use super::Served;
-use super::chat::takes_effort;
 use super::fields::Fields;
 use super::generation::sampling;
+use super::messages::{Content, Message, is_thinking, prompt};
 use super::progress::{TextProgress, Told};
 use super::refused::Refused;
 use super::start::{Start, blocking, states};
@@ -18,9 +18,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use wgoose_session::{
-    BatchRequest, ChatMessage, ChatTurn, GenerateOptions, NEXT_USER, StateEnd, THINKING, conversation, next_message,
-};
+use wgoose_session::{BatchRequest, ChatTurn, GenerateOptions, NEXT_USER, StateEnd, THINKING};
 
 /// Default of `max_output_tokens`.
 const DEFAULT_TOKENS: usize = 2048;
@@ -55,29 +53,8 @@ struct Item {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "expected the content as a text or a list of parts")]
-enum Content {
-    Text(String),
-    Parts(Vec<Part>),
-}
-
-#[derive(Deserialize)]
-struct Part {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(default)]
-    text: String,
-}
-
-#[derive(Deserialize)]
 struct Reasoning {
     effort: Option<String>,
-}
-
-/// A message of the input.
-struct Message {
-    role: String,
-    text: String,
 }
 
 impl Input {
@@ -95,49 +72,11 @@ impl Input {
                 Some("reasoning") => continue,
                 Some(other) => return Err(wrong(format!("an item of type '{other}' is not supported"))),
             }
-            let text = match item.content {
-                None => return Err(wrong("a message has no content".to_owned())),
-                Some(Content::Text(text)) => text,
-                Some(Content::Parts(parts)) => {
-                    let is_text = |part: &Part| ["input_text", "output_text", "text"].contains(&part.kind.as_str());
-                    if let Some(part) = parts.iter().find(|part| !is_text(part)) {
-                        return Err(wrong(format!("a part of type '{}' is no text", part.kind)));
-                    }
-                    parts.iter().map(|part| part.text.as_str()).collect()
-                }
-            };
+            let content = item.content.ok_or_else(|| wrong("a message has no content".to_owned()))?;
+            let text = content.text("input")?;
             messages.push(Message { role: item.role.unwrap_or_else(|| "user".to_owned()), text });
         }
         Ok(messages)
-    }
-}
-
-/// The prompt of a turn; `is_continued`: a state has the conversation before it.
-fn prompt(
-    messages: &[Message],
-    instructions: Option<&str>,
-    is_continued: bool,
-    think: bool,
-) -> Result<String, Refused> {
-    let mut said: Vec<ChatMessage<'_>> = instructions.map(ChatMessage::System).into_iter().collect();
-    for message in messages {
-        said.push(match message.role.as_str() {
-            "system" | "developer" => ChatMessage::System(&message.text),
-            "user" => ChatMessage::User(&message.text),
-            "assistant" => ChatMessage::Assistant(&message.text),
-            other => {
-                return Err(Refused::field("input", format_args!("role '{other}' is none of system, user, assistant")));
-            }
-        });
-    }
-    match &said[..] {
-        [] => Err(Refused::field("input", "it is empty")),
-        [ChatMessage::User(text)] if is_continued => Ok(next_message(text, think)),
-        _ if is_continued => Err(Refused::field(
-            "input",
-            "the previous response has the conversation and its instructions: send one new message of the user",
-        )),
-        _ => Ok(conversation(&said, think)),
     }
 }
 
@@ -166,8 +105,7 @@ pub(super) async fn respond(served: &Served, body: &[u8]) -> Result<Response, Re
     let previous: Option<String> = fields.take("previous_response_id")?;
     let max_tokens = fields.take("max_output_tokens")?.unwrap_or(DEFAULT_TOKENS.min(served.options.max_tokens));
     let reasoning: Option<Reasoning> = fields.take("reasoning")?;
-    let think =
-        takes_effort("reasoning", reasoning.and_then(|reasoning| reasoning.effort).as_deref())?.unwrap_or(false);
+    let think = is_thinking("reasoning", reasoning.and_then(|reasoning| reasoning.effort).as_deref())?.unwrap_or(false);
     let is_stored = fields.take("store")?.unwrap_or(true);
     let is_stream = fields.take("stream")?.unwrap_or(false);
     let sampling = sampling(&mut fields)?;
@@ -185,8 +123,11 @@ pub(super) async fn respond(served: &Served, body: &[u8]) -> Result<Response, Re
     let mut start = Start::of_response(served.states.clone(), previous.clone(), stored_id)
         .await
         .map_err(|refused| Refused { field: Some("previous_response_id".to_owned()), ..refused })?;
-    let messages = input.messages()?;
-    let text = prompt(&messages, instructions.as_deref(), start.state.is_some(), think)?;
+    let mut messages = input.messages()?;
+    if let Some(text) = &instructions {
+        messages.insert(0, Message { role: "system".to_owned(), text: text.clone() });
+    }
+    let text = prompt("input", &messages, start.state.is_some(), think)?;
     let tokens = served.tokenizer.encode(text.as_bytes());
     if tokens.len() > served.options.max_prompt {
         let (got, most) = (tokens.len(), served.options.max_prompt);
@@ -263,7 +204,6 @@ impl Responding {
             "input_tokens": self.prompt_tokens,
             "input_tokens_details": { "cached_tokens": self.progress.cached },
             "output_tokens": written,
-            "output_tokens_details": { "reasoning_tokens": 0 },
             "total_tokens": self.prompt_tokens + written,
         });
         json!({

@@ -4,11 +4,12 @@
 //! [`schedule`]; a decode step takes the last token of every other sequence and chooses its next one.
 //!
 //! A sequence gives the output of [`Session::generate`] from the same beginning, prompt and options. On the CPU
-//! reference other sequences change no bit. On a GPU a plan chooses kernels by the number of rows, up to 1, 4, 16, ..., and
-//! kernels may round differently: logits then agree within the tolerance of the plan's kernels, and texts are the same
-//! unless two tokens are that close, or a draw falls that close to the border of two tokens. Random numbers depend only
-//! on a sequence's own seed and number of tokens. With
-//! [`SessionBuilder::batch_invariant`](crate::SessionBuilder::batch_invariant) a text does not depend on other sequences.
+//! reference other sequences change no bit. On a GPU a plan chooses kernels by the number of rows, up to 1, 4, 16, ...,
+//! and kernels may round differently: logits then agree within the tolerance of the plan's kernels, and texts are the
+//! same unless two tokens are that close, or a draw falls that close to the border of two tokens. Random numbers depend
+//! only on a sequence's own seed and number of tokens. With
+//! [`SessionBuilder::batch_invariant`](crate::SessionBuilder::batch_invariant) a text does not depend on other
+//! sequences.
 
 mod event;
 mod request;
@@ -53,7 +54,7 @@ pub struct SessionBatch {
 
 impl Session {
     /// A batch with room for that many sequences, at least 1, on this session's weights and kernels, with its prefix
-    /// cache. Within a memory budget, or where the device cannot bind so many states, there is room for fewer: see
+    /// cache. Within a memory budget, or where the device cannot bind the states, the batch is smaller: see
     /// [`SessionBatch::capacity`].
     ///
     /// # Errors

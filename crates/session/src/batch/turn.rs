@@ -68,9 +68,9 @@ impl SessionBatch {
         Ok(events)
     }
 
-    /// One turn: admits queued sequences, prefills one chunk, and decodes up to `most` steps: one while prompts are being
-    /// prefilled, else at most 50 ms of them, and none beyond the first `max_tokens` that a sequence reaches. Events
-    /// arrive as they happen. Returns the number of decode steps.
+    /// One turn: admits queued sequences, prefills one chunk, and decodes up to `most` steps: one while prompts are
+    /// being prefilled, else at most 50 ms of them, and none beyond the first `max_tokens` that a sequence reaches.
+    /// Events arrive as they happen. Returns the number of decode steps.
     ///
     /// # Errors
     /// The device fails. The batch is empty then.
@@ -96,7 +96,8 @@ impl SessionBatch {
         Ok(())
     }
 
-    /// Sets the state of a sequence to that of the longest cached prefix of its tokens; returns the length of the prefix.
+    /// Sets the state of a sequence to that of the longest cached prefix of its tokens; returns the length of the
+    /// prefix.
     fn begin(&mut self, id: SequenceId) -> Result<usize, SessionError> {
         let Some(sequence) = self.sequences.get_mut(&id) else { return Ok(0) };
         let Some(slot) = sequence.slot else { return Ok(0) };
@@ -273,8 +274,8 @@ impl SessionBatch {
         Ok(())
     }
 
-    /// After a step in which no token could be chosen for one sequence: that sequence leaves, and the others start again
-    /// with the prefill of all their tokens, for the failed step has damaged their states.
+    /// After a step in which no token could be chosen for one sequence: that sequence leaves, and the others start
+    /// again with the prefill of all their tokens, for the failed step has damaged their states.
     ///
     /// # Errors
     /// The error names no sequence, or the device fails.

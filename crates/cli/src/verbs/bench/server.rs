@@ -7,8 +7,8 @@ use wgoose_session::printable;
 
 /// Measure an HTTP server under load: throughput, time to first token, time between tokens.
 ///
-/// Clients send completions in a closed loop and stream the answers. Every prompt is different. It works with any server
-/// that has OpenAI's /v1/completions, such as `wgoose serve` and llama.cpp's llama-server.
+/// Clients send completions in a closed loop and stream the answers. Every prompt is different. It works with any
+/// server that has OpenAI's /v1/completions, such as `wgoose serve` and llama.cpp's llama-server.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose bench server http://127.0.0.1:8080
@@ -27,7 +27,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..))]
     prompt_tokens: u32,
     /// Tokens that each request decodes.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 128)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     decode_tokens: u32,
     /// API key.
     #[arg(long, value_name = "KEY")]

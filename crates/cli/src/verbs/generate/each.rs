@@ -13,8 +13,8 @@ use wgoose_session::{BatchEvent, Ending, GenerateOptions, Generated, SequenceId,
 /// Steps between two looks at who has ended: what an ended sequence wastes at most.
 const STEPS: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 
-/// Prints what follows each prompt, in the order in which they end: a line of JSON with the index of the prompt, its id if
-/// it has one, its text, how many tokens that has and why it ended. Prints on stderr how long it took.
+/// Prints what follows each prompt, in the order in which they end: a line of JSON with the index of the prompt, its id
+/// if it has one, its text, how many tokens that has and why it ended. Prints on stderr how long it took.
 pub(super) fn each(
     session: &mut Session,
     prompts: &[Prompt],

@@ -13,11 +13,12 @@ use wgoose_session::PrefixOptions;
 
 /// Serve an OpenAI-compatible HTTP API: completions, chats and embeddings, with streaming.
 ///
-/// Continuous batching: sequences join and leave the batch at every step, and long prompts are prefilled in chunks beside
-/// decode. A prefix cache keeps the state of each chat, so that the next turn prefills only the new text. Chats use the
-/// template of the RWKV-7 G1 models. Embedding models (EmbeddingRWKV) use their retrieval head, or the head that a request
-/// names: "head": "sts", or "model": "NAME:sts". Unknown and unsupported fields, such as tools or logprobs, are refused by
-/// name. /metrics has metrics for Prometheus. After Ctrl-C or SIGTERM the server ends when running requests have ended.
+/// Continuous batching: sequences join and leave the batch at every step, and long prompts are prefilled in chunks
+/// beside decode. A prefix cache keeps the state of each chat, so that the next turn prefills only the new text. Chats
+/// use the template of the RWKV-7 G1 models. Embedding models (EmbeddingRWKV) use their retrieval head, or the head
+/// that a request names: "head": "sts", or "model": "NAME:sts". Unknown and unsupported fields, such as tools or
+/// logprobs, are refused by name. /metrics has metrics for Prometheus. After Ctrl-C or SIGTERM the server ends when
+/// running requests have ended.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   wgoose serve model.gguf
@@ -54,7 +55,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
     /// Most bytes of this folder; the least recently used conversations are deleted first
-    #[arg(long, value_name = "BYTES", default_value = "16GiB", requires = "state_dir", value_parser = crate::options::size)]
+    #[arg(long, value_name = "BYTES", default_value = "16GiB", requires = "state_dir")]
+    #[arg(value_parser = crate::options::size)]
     state_bytes: ByteSize,
     /// Largest max_tokens of a request
     #[arg(long, value_name = "N", default_value_t = 32_768)]
@@ -104,7 +106,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         false => ControlFlow::Break(()),
     });
     server.run(session, |sequences| {
-        eprintln!("listening at http://{address}/v1, chat page at http://{address}, batch size up to {sequences}; Ctrl-C ends it");
+        let page = format!("chat page at http://{address}");
+        eprintln!("listening at http://{address}/v1, {page}, batch size up to {sequences}; Ctrl-C ends it");
     })?;
     Ok(())
 }
