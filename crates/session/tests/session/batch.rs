@@ -6,11 +6,12 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use wgoose_session::sampling::{Penalties, SamplerOptions, SamplerOptionsError};
 use wgoose_session::tokenizer::Tokenizer;
 use wgoose_session::{
-    Backend, BatchEvent, Ending, GenerateOptions, Generated, GenerationEvent, SequenceId, Session, SessionBatch,
-    SessionError,
+    Backend, BatchEvent, BatchRequest, Chat, ChatMessage, ChatOptions, Ending, GenerateOptions, Generated,
+    GenerationEvent, NEXT_USER, SequenceId, Session, SessionBatch, SessionError, StateData, StateEnd, conversation,
 };
 
 const PROMPTS: [&[u8]; 3] = [b"A goose", b"x", "The gr\u{fc}ne Gans fliegt".as_bytes()];
@@ -210,4 +211,52 @@ fn a_refused_sequence_takes_no_slot() {
     assert_eq!(batch.room(), 1);
     batch.join(b"a", &GenerateOptions::default()).unwrap();
     assert!(matches!(batch.join(b"a", &GenerateOptions::default()), Err(SessionError::NoRoom(1))));
+}
+
+/// The state and the result of a request.
+fn returned(batch: &mut SessionBatch, request: BatchRequest) -> (StateData, Generated) {
+    batch.join_request(request).unwrap();
+    let mut state = None;
+    loop {
+        for event in batch.step().unwrap() {
+            match event {
+                BatchEvent::State(_, at_end) => state = Some(Arc::unwrap_or_clone(at_end)),
+                BatchEvent::Ended(_, generated) => return (state.unwrap(), generated),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The CPU reference rounds the state after each pass, and a chat has other passes than a batch.
+fn assert_near(a: &StateData, b: &StateData) {
+    for ((tensor, a), (_, b)) in a.0.iter().zip(&b.0) {
+        let largest = a.iter().zip(b).map(|(a, b)| (a - b).abs() / (1.0 + b.abs())).fold(0.0, f32::max);
+        assert!(largest < 0.01, "{tensor} differs by {largest}");
+    }
+}
+
+#[test]
+fn a_returned_state_contains_the_whole_text() {
+    let model = tiny(3);
+    let mut session = open(&model, Backend::Cpu);
+    let tokenizer = session.tokenizer().unwrap().clone();
+    let mut batch = session.batch(2).unwrap();
+    let mut options = settings()[0].clone();
+    let prompt = tokenizer.encode(b"A goose");
+    let request = BatchRequest::new(prompt.clone(), options.clone());
+    let (state, generated) = returned(&mut batch, BatchRequest { returned: Some(StateEnd::Text), ..request });
+    session.prefill(&[prompt, generated.tokens].concat()).unwrap();
+    assert_near(&state, &session.state().unwrap());
+
+    // In a chat the state ends where the next message begins, as a saved chat does.
+    session.reset().unwrap();
+    let mut chat = Chat::new(session, ChatOptions { generate: options.clone(), ..ChatOptions::default() });
+    chat.say("Honk?", &mut |_| ControlFlow::Continue(())).unwrap();
+    chat.save(tempfile::tempdir().unwrap().path().join("chat.st")).unwrap();
+    options.stop_strings.push(NEXT_USER.to_owned());
+    let prompt = tokenizer.encode(conversation(&[ChatMessage::User("Honk?")], false).as_bytes());
+    let request = BatchRequest::new(prompt, options);
+    let (state, _) = returned(&mut batch, BatchRequest { returned: Some(StateEnd::NextMessage), ..request });
+    assert_near(&state, &chat.into_session().state().unwrap());
 }
