@@ -3,11 +3,11 @@
 //! A sequence that joins is queued until a slot is free. Prompts are prefilled in packed chunks beside decode, see
 //! [`schedule`]; a decode step takes the last token of every other sequence and chooses its next one.
 //!
-//! A sequence gives the output of [`Session::generate`] from the same beginning, prompt and options. On the CPU
-//! reference other sequences change no bit. On a GPU a plan chooses kernels by the number of rows, up to 1, 4, 16, ...,
-//! and kernels may round differently: logits then agree within the tolerance of the plan's kernels, and texts are the
+//! A sequence gives the output of [`Session::generate`] from the same beginning, prompt and options, but for rounding:
+//! the passes over its prompt depend on the other sequences, the CPU reference rounds the state after each pass, and on a
+//! GPU a plan chooses kernels by the number of rows. Logits agree within the tolerance of the kernels, and texts are the
 //! same unless two tokens are that close, or a draw falls that close to the border of two tokens. Random numbers depend
-//! only on a sequence's own seed and number of tokens. With
+//! only on the seed of a sequence and its number of tokens. With
 //! [`SessionBuilder::batch_invariant`](crate::SessionBuilder::batch_invariant) a text does not depend on other
 //! sequences.
 
