@@ -1,4 +1,4 @@
-//! Batches: sequences packed one after another, never padded.
+//! Batches: sequences packed one after another. Only [`Batch::pad`] adds tokens that belong to none of them.
 
 use crate::BatchError;
 use wgoose_graph::{BatchShape, ModelShape, Target};
@@ -124,6 +124,25 @@ impl Batch {
         Ok(batch)
     }
 
+    /// Pads to the shape of [`Padded`]: with tokens 0 of segments that use `slot`, a state that nothing else uses, and
+    /// with rows of the first token. The results of the sequences stay the same.
+    ///
+    /// The passes of a server all differ in their numbers of tokens and sequences, and each shape has to be recorded and
+    /// bound. Padded passes have a few dozen shapes.
+    pub(crate) fn pad(&mut self, slot: usize) {
+        let Padded { tokens, segments, outputs } =
+            Padded::new(self.tokens.len(), self.segments.len(), self.outputs.len());
+        let added = segments - self.segments.len();
+        for i in 0..added {
+            let first = self.tokens.len();
+            let len = (tokens - first) / (added - i);
+            self.token_segments.extend(std::iter::repeat_n(self.segments.len() as u32, len));
+            self.segments.push(Segment::new(first as u32, len as u32, slot as u32));
+            self.tokens.resize(first + len, 0);
+        }
+        self.outputs.resize(outputs, 0);
+    }
+
     /// The same sequences for another target.
     pub fn to(self, target: Target) -> Batch {
         Batch { target, ..self }
@@ -156,6 +175,44 @@ impl Batch {
     }
 }
 
+/// The smallest bucket that holds `n`: 0, a power of two, or three quarters of one.
+pub fn bucket(n: usize) -> usize {
+    let above = n.next_power_of_two();
+    match above / 4 * 3 {
+        _ if n == 0 => 0,
+        less if less >= n => less,
+        _ => above,
+    }
+}
+
+/// The shape of a padded pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Padded {
+    /// Tokens.
+    pub tokens: usize,
+    /// Segments.
+    pub segments: usize,
+    /// Rows of logits.
+    pub outputs: usize,
+}
+
+impl Padded {
+    /// The shape that holds so many tokens, segments and rows of logits.
+    ///
+    /// A decode step has a [`bucket`] of sequences. In other passes the outputs are a power of two, the segments exceed
+    /// them by 4, 16, 64 and so on, one at least of them padding, and each padding segment has a token at least.
+    pub fn new(tokens: usize, segments: usize, outputs: usize) -> Self {
+        if (tokens, segments) == (outputs, outputs) {
+            let all = bucket(outputs);
+            return Padded { tokens: all, segments: all, outputs: all };
+        }
+        let rows = if outputs == 0 { 0 } else { outputs.next_power_of_two() };
+        let others = std::iter::successors(Some(4), |others| Some(4 * others));
+        let all = others.map(|others| rows + others).find(|all| *all > segments).unwrap_or(segments + 1);
+        Padded { tokens: bucket(tokens + all - segments), segments: all, outputs: rows }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,5 +229,38 @@ mod tests {
         assert!(matches!(one(seq(2, &[0], Outputs::All)), BatchError::Slot { .. }));
         let twice = [seq(0, &[1], Outputs::None), seq(0, &[1], Outputs::None)];
         assert_eq!(Batch::pack(&twice, 8, 2), Err(BatchError::SharedSlot(0, 1)));
+    }
+
+    #[test]
+    fn padding_fills_buckets_and_keeps_the_sequences() {
+        let buckets: Vec<usize> = (0..20).map(bucket).collect();
+        assert_eq!(buckets, [0, 1, 2, 3, 4, 6, 6, 8, 8, 12, 12, 12, 12, 16, 16, 16, 16, 24, 24, 24]);
+        assert_eq!(Padded::new(5, 5, 5), Padded { tokens: 6, segments: 6, outputs: 6 });
+        assert_eq!(Padded::new(120, 6, 5), Padded { tokens: 128, segments: 12, outputs: 8 });
+        assert_eq!(Padded::new(4093, 1, 0), Padded { tokens: 4096, segments: 4, outputs: 0 });
+        for lengths in [vec![1], vec![5], vec![1; 7], vec![1, 1, 9, 300], vec![4, 4], vec![1, 1, 1, 1, 94]] {
+            let tokens: Vec<Vec<u32>> = lengths.iter().map(|len| vec![1; *len]).collect();
+            let sequence = |(slot, tokens)| Sequence { slot, tokens, outputs: Outputs::Last };
+            let sequences: Vec<Sequence<'_>> = tokens.iter().map(Vec::as_slice).enumerate().map(sequence).collect();
+            let plain = Batch::pack(&sequences, 8, 8).unwrap();
+            let mut batch = plain.clone();
+            batch.pad(8);
+            let shape = batch.shape();
+            let padded = Padded::new(plain.tokens.len(), lengths.len(), lengths.len());
+            assert_eq!((shape.tokens as usize, shape.segments as usize), (padded.tokens, padded.segments));
+            assert_eq!(shape.outputs as usize, padded.outputs);
+            assert!(batch.tokens.starts_with(&plain.tokens) && batch.segments.starts_with(&plain.segments));
+            assert!(batch.outputs.starts_with(&plain.outputs));
+            // The segments cover all tokens, in order.
+            let mut end = 0;
+            for (i, segment) in batch.segments.iter().enumerate() {
+                assert!(segment.first == end && segment.len > 0, "{lengths:?}");
+                end += segment.len;
+                let own = &batch.token_segments[segment.first as usize..end as usize];
+                assert!(own.iter().all(|of| *of == i as u32));
+                assert!(i < lengths.len() || segment.slot == 8);
+            }
+            assert_eq!((end, batch.token_segments.len()), (shape.tokens, batch.tokens.len()));
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Executors run batches: a GPU, or the CPU, whose results define what is right.
 
 use crate::report::LoadReport;
-use crate::{Batch, Continuation, DecodeReport, RuntimeError, Start, Traced};
+use crate::{Batch, Continuation, DecodeReport, RuntimeError, Sequence, Start, Traced};
 use std::ops::{ControlFlow, Range};
 use wgoose_graph::{ModelShape, State};
 
@@ -136,6 +136,9 @@ pub trait Executor: Send {
     /// The device has no memory left.
     fn in_f32(&self, slots: usize) -> Result<Box<dyn Executor>, RuntimeError>;
 
+    /// From now on may pad passes to fewer different shapes, each of which has to be prepared: see [`crate::bucket`].
+    fn pad_passes(&mut self) {}
+
     /// Itself, where it can choose tokens on its device.
     fn decoder(&mut self) -> Option<&mut dyn Decoder> {
         None
@@ -150,11 +153,16 @@ pub trait Executor: Send {
 
 /// Chooses tokens where the model runs.
 pub trait Decoder {
-    /// The batch of a step of these sequences.
+    /// The batch of a step of these sequences, in which others are prefilled.
     ///
     /// # Errors
     /// Sequences or settings that make no sense.
-    fn check_decode(&self, start: Start<'_>, sequences: &[Continuation<'_>]) -> Result<Batch, RuntimeError>;
+    fn check_decode(
+        &self,
+        start: Start<'_>,
+        sequences: &[Continuation<'_>],
+        prefilled: &[Sequence<'_>],
+    ) -> Result<Batch, RuntimeError>;
 
     /// Continues the sequences of a batch that was checked; see [`crate::Engine::decode`].
     ///

@@ -44,7 +44,7 @@ pub mod schedule;
 pub mod timeline;
 mod trace;
 
-pub use batch::{Batch, Outputs, Sequence, check_tokens};
+pub use batch::{Batch, Outputs, Padded, Sequence, bucket, check_tokens};
 pub use cancel::CancelToken;
 pub use cpu::CpuExecutor;
 pub use decode::{Continuation, DecodeError, DecodeReport, IN_FLIGHT, MAX_STOPS, Start};

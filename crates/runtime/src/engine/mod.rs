@@ -286,6 +286,37 @@ impl Engine {
         in_flight: usize,
         on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
     ) -> Result<DecodeReport, RuntimeError> {
+        self.decode_rows(start, sequences, &[], in_flight, on_tokens)
+    }
+
+    /// One round of [`Engine::decode`] from a token each, in one pass with the prefill of other sequences, of which no
+    /// logits are computed: weights are read once for all of them.
+    ///
+    /// # Errors
+    /// As [`Engine::decode`] and [`Engine::forward`].
+    pub fn decode_beside(
+        &mut self,
+        tokens: &[u32],
+        sequences: &[Continuation<'_>],
+        prefilled: &[Sequence<'_>],
+        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+    ) -> Result<DecodeReport, RuntimeError> {
+        self.check(prefilled)?;
+        let once: Vec<Continuation<'_>> = sequences
+            .iter()
+            .map(|sequence| Continuation { max_tokens: sequence.max_tokens.min(1), ..*sequence })
+            .collect();
+        self.decode_rows(Start::Tokens(tokens), &once, prefilled, 1, on_tokens)
+    }
+
+    fn decode_rows(
+        &mut self,
+        start: Start<'_>,
+        sequences: &[Continuation<'_>],
+        prefilled: &[Sequence<'_>],
+        in_flight: usize,
+        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+    ) -> Result<DecodeReport, RuntimeError> {
         if !self.shape().output_head {
             return Err(BatchError::NoOutputHead.into());
         }
@@ -297,10 +328,17 @@ impl Engine {
             return Err(DecodeError::NotKept.into());
         }
         let decoder = self.executor.decoder().ok_or(DecodeError::Unsupported)?;
-        let batch = decoder.check_decode(start, sequences)?;
+        let batch = decoder.check_decode(start, sequences, prefilled)?;
         decoder.decode(batch, start, sequences, in_flight, on_tokens).inspect_err(|_| {
-            self.invalidated.extend(sequences.iter().map(|s| s.slot));
+            let slots = sequences.iter().map(|s| s.slot).chain(prefilled.iter().map(|s| s.slot));
+            self.invalidated.extend(slots);
         })
+    }
+
+    /// From now on passes may be padded to fewer different shapes, see [`bucket`](crate::bucket): for batches whose
+    /// passes all differ.
+    pub fn pad_passes(&mut self) {
+        self.executor.pad_passes();
     }
 
     /// Copies a slot's state out.

@@ -40,8 +40,8 @@ use wgoose_graph::{BatchShape, ModelShape, State, Target};
 use wgoose_kernels::{Catalogue, Plan, Precision, PrecisionClass};
 use wgoose_loader::Model;
 
-/// Passes kept ready to be replayed.
-const STEPS_KEPT: usize = 64;
+/// Passes kept ready to be replayed. A batch of 32 sequences whose passes are padded has about 200 shapes.
+const STEPS_KEPT: usize = 256;
 
 /// What executors of a model can share.
 struct Shared {
@@ -56,9 +56,13 @@ struct Shared {
 struct Steps {
     /// As chains of dispatches.
     chains: HashMap<PassShape, Step>,
+    /// Steps opened so far.
+    opened: u64,
+    /// Whether passes are padded to buckets.
+    pads: bool,
     persistent: PersistentCache,
     expected: Expected,
-    /// Most chains that are kept: a new shape past that number drops them all.
+    /// Most chains that are kept: a new shape past that number drops the one that was not used for longest.
     most: usize,
     /// [`Weights::dropped`] when steps were bound last: executors share the weights.
     weights_dropped: u64,
@@ -133,6 +137,8 @@ impl GpuExecutor {
             read_back: ReadBack::default(),
             steps: Steps {
                 chains: HashMap::new(),
+                opened: 0,
+                pads: false,
                 persistent: PersistentCache::default(),
                 expected: Expected::default(),
                 most: STEPS_KEPT,
@@ -222,8 +228,10 @@ impl GpuExecutor {
         if std::mem::replace(&mut self.steps.weights_dropped, dropped) != dropped {
             self.forget_steps();
         }
+        self.steps.opened += 1;
+        let opened = self.steps.opened;
         if let Some(step) = self.steps.chains.remove(pass) {
-            return Ok(step);
+            return Ok(step.opened_at(opened));
         }
         self.graphs.make(self.shared.model.shape(), pass.target, &self.planner.plan.fusions)?;
         let span = self.shared.device.timeline().span(Track::Schedule, "record");
@@ -234,13 +242,26 @@ impl GpuExecutor {
         drop(span);
         let mut sizes = schedule::buffers(&recording, &pass.batch, self.shared.device.limits());
         sizes.remove(&BufferId::Params);
-        if self.buffers.drop_outgrown(&sizes) || self.steps.chains.len() >= self.steps.most {
+        if self.buffers.drop_outgrown(&sizes) {
             // What is bound to the old buffers goes with them, before there are new ones.
             self.forget_steps();
         }
+        while self.steps.chains.len() >= self.steps.most.max(1) {
+            let oldest = self.steps.chains.iter().min_by_key(|(_, step)| step.opened).map(|(pass, _)| *pass);
+            oldest.iter().for_each(|pass| drop(self.steps.chains.remove(pass)));
+        }
         self.buffers.make(&self.shared.device, &sizes);
         self.shared.device.check("allocating activations")?;
-        Step::new(self, &pass.batch, recording)
+        Ok(Step::new(self, &pass.batch, recording)?.opened_at(opened))
+    }
+
+    /// A batch of logits as it is run: padded, if passes are.
+    fn padded(&self, mut batch: Batch) -> Batch {
+        // A result that stays has one row.
+        if self.steps.pads && self.can_decode() && batch.target == Target::Logits && !batch.stays {
+            batch.pad(self.states.slots);
+        }
+        batch
     }
 
     /// Puts a step back; after a failure nothing that was half done is kept.
@@ -348,6 +369,10 @@ impl Executor for GpuExecutor {
         let default = Plan::default_for(device.fingerprint().clone(), *self.shape(), device.limits());
         let plan = Plan { prefill_chunk: own.prefill_chunk, ..default };
         Ok(Box::new(self.sharing_weights(plan.at_most(Precision::F32, &self.planner.catalogue), slots)?))
+    }
+
+    fn pad_passes(&mut self) {
+        self.steps.pads = true;
     }
 
     fn decoder(&mut self) -> Option<&mut dyn Decoder> {

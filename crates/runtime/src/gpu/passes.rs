@@ -78,6 +78,7 @@ impl GpuExecutor {
             // A budget has room for one result.
             let most = if self.shared.weights.lock().capacity().is_some() { 0 } else { READ_BACK_BYTES };
             let bytes = if batch.stays { 0 } else { batch.result_len(self.shared.model.shape()) as u64 * 4 };
+            let batch = self.padded(batch);
             while let Some(first) = in_flight.pop_front() {
                 let pending = first.bytes() + in_flight.iter().map(Submitted::bytes).sum::<u64>();
                 let has_room = bytes == 0 || pending == 0 || pending + bytes <= most;

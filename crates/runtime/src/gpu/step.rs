@@ -23,6 +23,8 @@ pub(super) struct Step {
     pub(super) bound: Vec<Option<Vec<BoundDispatch>>>,
     /// Whether nothing is left to be uploaded, compiled or bound.
     pub(super) ready: bool,
+    /// Which opening of a step was its last.
+    pub(super) opened: u64,
 }
 
 /// One dispatch with everything it needs.
@@ -72,7 +74,12 @@ impl Step {
             own.insert(cells, device.storage(&cells.to_string(), *bytes));
         }
         let bound = groups.iter().map(|_| None).collect();
-        Step { recording, memory, own, groups, bound, ready: false }
+        Step { recording, memory, own, groups, bound, ready: false, opened: 0 }
+    }
+
+    /// The same step, opened after that many others.
+    pub(super) fn opened_at(self, opened: u64) -> Self {
+        Step { opened, ..self }
     }
 
     /// Bytes it holds on the device, but for what it shares.

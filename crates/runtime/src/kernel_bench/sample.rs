@@ -35,7 +35,7 @@ pub fn sample(
     for (i, sequence) in sequences.iter().enumerate() {
         check(i, sequence, vocab)?;
     }
-    let size = SamplerSize::of(sequences, vocab, 0);
+    let size = SamplerSize::of(sequences, count as u32, vocab, 0);
     let wiring = Wiring {
         identity: (0, 0),
         logits: device.storage("logits", logits.len() as u64 * 4),

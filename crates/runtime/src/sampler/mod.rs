@@ -29,11 +29,11 @@ pub(crate) struct SamplerSize {
 }
 
 impl SamplerSize {
-    /// Of a sampler for these sequences.
-    pub(crate) fn of(sequences: &[Continuation<'_>], vocab: u32, spare: u32) -> Self {
+    /// Of a sampler for these sequences, in a step with that many rows of logits.
+    pub(crate) fn of(sequences: &[Continuation<'_>], rows: u32, vocab: u32, spare: u32) -> Self {
         let counts = sequences.iter().any(|s| s.sampling.penalties.any());
         let biases = sequences.iter().any(|s| !s.bias.is_empty());
-        SamplerSize { sequences: sequences.len() as u32, vocab, spare, counts, biases }
+        SamplerSize { sequences: rows, vocab, spare, counts, biases }
     }
 
     /// Bytes of a table `[B, V]`.
@@ -157,10 +157,12 @@ impl Sampler {
         self.size == size && self.wired == identity
     }
 
-    /// Begins with these sequences, as many as it was made for, none of whose tokens was chosen yet.
+    /// Begins with these sequences, at most as many as it was made for, none of whose tokens was chosen yet. The rows
+    /// behind them have ended.
     pub(crate) fn begin(&self, device: &Device, sequences: &[Continuation<'_>]) {
         let settings: Vec<Settings> = sequences.iter().map(Settings::of).collect();
-        let progress: Vec<Progress> = sequences.iter().map(Progress::before).collect();
+        let mut progress: Vec<Progress> = sequences.iter().map(Progress::before).collect();
+        progress.resize(self.size.sequences as usize, Progress::padding());
         device.queue.write_buffer(&self.settings, 0, bytemuck::cast_slice(&settings));
         device.queue.write_buffer(&self.progress, 0, bytemuck::cast_slice(&progress));
         if self.size.counts {

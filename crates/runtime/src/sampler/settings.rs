@@ -50,6 +50,11 @@ impl Progress {
         Progress { token: NONE, step: sequence.sampling.drawn, left: sequence.max_tokens, ended: 0 }
     }
 
+    /// Of a row that pads a step: it has ended.
+    pub(super) fn padding() -> Self {
+        Progress { token: NONE, step: 0, left: 0, ended: 1 }
+    }
+
     pub(crate) fn standing(&self) -> Standing {
         match self.ended {
             0 => Standing::GoesOn,

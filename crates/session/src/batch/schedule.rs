@@ -1,21 +1,30 @@
 //! The batch scheduler: admission by priority and arrival, chunked prefill beside decode. Plain data: no device, no
 //! clock.
 //!
-//! A *turn* prefills one chunk of the prompts, then decodes. The chunk is sized so that its prefill takes about as long
-//! as a decode step: the running sequences wait at most twice as long for a token as without it. If more sequences
-//! prefill than decode, the chunk grows by that ratio; if none decodes, it is a whole pass. The first prompt of the
-//! queue gets half of a chunk, the next one half of the rest, and so on: a short prompt overtakes a long one.
+//! A *turn* is one pass over a chunk of the prompts and the next token of every decoding sequence, or, where no prompt
+//! is left, a run of decode steps. The chunk is sized so that the pass takes at most twice as long as a decode step: the
+//! decoding sequences wait at most twice as long for a token as without it. If more sequences prefill than decode, the
+//! limit grows by that ratio; if none decodes, the chunk is a whole pass. The first prompt of the queue gets half of a
+//! chunk, the next one half of the rest, and so on: a short prompt overtakes a long one.
+//!
+//! Devices pad passes to buckets ([`bucket`]), so chunks fill them, and times are known by bucket.
 
 use super::event::SequenceId;
 use std::cmp::Reverse;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use wgoose_runtime::{Padded, bucket};
 
 /// Smallest prefill chunk beside decode, in tokens.
 const SMALLEST_CHUNK: usize = 16;
 
-/// Prefill chunk before any step was timed, in tokens.
+/// Prefill chunk before any pass was timed, in tokens.
 const FIRST_CHUNK: usize = 64;
+
+/// Most prompts in a pass, and in one with more prompts than decoding sequences: [`Padded`] shapes hold as many and one
+/// segment of padding.
+const PROMPTS: [usize; 2] = [3, 15];
 
 /// Longest run of decode steps without a look at the queue. Each run ends with an idle device, so short runs are slow.
 const DECODE_RUN: Duration = Duration::from_millis(50);
@@ -37,10 +46,36 @@ pub(super) struct Schedule {
     /// With the tokens left to prefill.
     prefilling: BTreeMap<Rank, usize>,
     decoding: BTreeSet<SequenceId>,
-    /// Tokens whose prefill takes about as long as a decode step.
-    chunk: usize,
-    /// Time of a decode step.
-    step: Option<Duration>,
+    /// Time of a decode step, by bucket of sequences.
+    steps: Times,
+    /// Time of a pass that prefills beside decode, by bucket of tokens.
+    passes: Times,
+}
+
+/// Times of passes by bucket. The first pass of a bucket does not count, and slower ones count for an eighth: they may
+/// have been prepared first.
+#[derive(Debug, Default)]
+struct Times(BTreeMap<usize, Option<Duration>>);
+
+impl Times {
+    fn record(&mut self, bucket: usize, took: Duration) {
+        match self.0.entry(bucket) {
+            Entry::Vacant(entry) => drop(entry.insert(None)),
+            Entry::Occupied(mut entry) => {
+                let known = entry.get().unwrap_or(took);
+                entry.insert(Some(if took > known { known + (took - known) / 8 } else { took }));
+            }
+        }
+    }
+
+    /// The time of a bucket: that of the next smaller one that is known, in proportion, else that of the smallest.
+    fn of(&self, bucket: usize) -> Option<Duration> {
+        let known = |(size, took): (&usize, &Option<Duration>)| took.map(|took| (*size, took));
+        match self.0.range(..=bucket).rev().find_map(known) {
+            Some((size, took)) => Some(took.mul_f64(bucket as f64 / size as f64)),
+            None => self.0.iter().find_map(known).map(|(_, took)| took),
+        }
+    }
 }
 
 impl Schedule {
@@ -53,8 +88,8 @@ impl Schedule {
             waiting: BTreeSet::new(),
             prefilling: BTreeMap::new(),
             decoding: BTreeSet::new(),
-            chunk: FIRST_CHUNK.min(pass),
-            step: None,
+            steps: Times::default(),
+            passes: Times::default(),
         }
     }
 
@@ -95,14 +130,44 @@ impl Schedule {
 
     /// The next prefill chunk: the number of tokens of each sequence.
     pub(super) fn chunk(&self) -> Vec<(SequenceId, usize)> {
-        let mut left = match self.decoding.len() {
-            0 => self.pass,
-            decoding => (self.chunk * self.prefilling.len().max(decoding) / decoding).min(self.pass),
+        let decoding = self.decoding.len();
+        let most = PROMPTS[usize::from(self.prefilling.len() > decoding)];
+        let prompts = self.prefilling.len().min(most);
+        let segments = decoding + prompts;
+        // Each segment that pads the pass has a token.
+        let padding = Padded::new(self.pass, segments, decoding).segments - segments;
+        self.shares(self.most_tokens().saturating_sub(decoding + padding).max(1), prompts)
+    }
+
+    /// Tokens of the next pass, of decoding sequences and prompts together: a bucket.
+    fn most_tokens(&self) -> usize {
+        let decoding = self.decoding.len();
+        let largest = bucket_below(self.pass);
+        if decoding == 0 {
+            return largest;
+        }
+        let smallest = bucket(decoding + SMALLEST_CHUNK).min(largest);
+        let Some(step) = self.steps.of(bucket(decoding)) else {
+            return bucket(decoding + FIRST_CHUNK).min(largest);
         };
+        let limit = step.mul_f64(2.0 * self.prefilling.len().max(decoding) as f64 / decoding as f64);
+        let fits = |tokens: &usize| self.passes.of(*tokens).is_none_or(|took| took <= limit);
+        let unknown = bucket(decoding + FIRST_CHUNK);
+        let buckets = std::iter::successors(Some(smallest), |size| Some(bucket(size + 1)));
+        let buckets =
+            buckets.take_while(|size| *size <= largest && (self.passes.of(*size).is_some() || *size <= unknown));
+        buckets.take_while(fits).last().unwrap_or(smallest)
+    }
+
+    /// Divides that many tokens among the first prompts.
+    fn shares(&self, tokens: usize, prompts: usize) -> Vec<(SequenceId, usize)> {
+        let mut left = tokens;
         let mut shares: Vec<(SequenceId, usize, usize)> = Vec::new();
-        for (rank, unread) in &self.prefilling {
-            let is_last = shares.len() + 1 == self.prefilling.len();
-            let share = if is_last { left } else { left.div_ceil(2) }.min(*unread);
+        for (rank, unread) in self.prefilling.iter().take(prompts) {
+            // Each of the others has a token at least.
+            let others = prompts - shares.len() - 1;
+            let half = left.div_ceil(2).min(left.saturating_sub(others).max(1)).min(left);
+            let share = if others == 0 { left } else { half }.min(*unread);
             left -= share;
             shares.push((rank.id, share, *unread));
         }
@@ -114,22 +179,20 @@ impl Schedule {
         shares.into_iter().filter(|(_, share, _)| *share > 0).map(|(id, share, _)| (id, share)).collect()
     }
 
-    /// Records the prefill of a chunk, and how long it took.
-    pub(super) fn prefilled(&mut self, chunk: &[(SequenceId, usize)], took: Duration) {
+    /// Records the prefill of a chunk.
+    pub(super) fn prefilled(&mut self, chunk: &[(SequenceId, usize)]) {
         for (id, tokens) in chunk {
             let unread = self.prefilling.iter().find(|(rank, _)| rank.id == *id).map(|(_, unread)| *unread);
             if let Some(unread) = unread {
                 self.set_unread(*id, unread.saturating_sub(*tokens));
             }
         }
+    }
+
+    /// Records how long a pass took that prefilled this chunk while so many sequences decoded.
+    pub(super) fn decoded_beside(&mut self, decoding: usize, chunk: &[(SequenceId, usize)], took: Duration) {
         let tokens: usize = chunk.iter().map(|(_, tokens)| tokens).sum();
-        let Some(step) = self.step.filter(|_| tokens > 0) else { return };
-        // Tokens that fit into a step at the pace of this chunk. A much smaller chunk says little about larger ones.
-        let fits = (tokens as f64 * step.as_secs_f64() / took.as_secs_f64().max(1e-9)) as usize;
-        if fits < self.chunk || 2 * tokens > self.chunk {
-            let largest = (self.chunk + self.chunk.div_ceil(4)).min(self.pass);
-            self.chunk = fits.clamp(SMALLEST_CHUNK.min(largest), largest);
-        }
+        self.passes.record(Padded::new(decoding + tokens, decoding + chunk.len(), decoding).tokens, took);
     }
 
     /// The decoding sequences, in the order in which they joined.
@@ -139,14 +202,15 @@ impl Schedule {
 
     /// Decode steps of this turn: one while prompts are prefilled, else as many as [`DECODE_RUN`] allows.
     pub(super) fn steps(&self, most: usize) -> usize {
-        let long = self.step.map_or(1, |step| (DECODE_RUN.as_secs_f64() / step.as_secs_f64().max(1e-9)) as usize);
+        let step = self.steps.of(bucket(self.decoding.len()));
+        let long = step.map_or(1, |step| (DECODE_RUN.as_secs_f64() / step.as_secs_f64().max(1e-9)) as usize);
         if self.prefilling.is_empty() { most.min(long).max(1) } else { 1 }
     }
 
-    /// Records decode steps, and how long they took.
-    pub(super) fn decoded(&mut self, steps: usize, took: Duration) {
+    /// Records decode steps of so many sequences, and how long they took.
+    pub(super) fn decoded(&mut self, decoding: usize, steps: usize, took: Duration) {
         if steps > 0 {
-            self.step = Some(took / u32::try_from(steps).unwrap_or(u32::MAX));
+            self.steps.record(bucket(decoding), took / u32::try_from(steps).unwrap_or(u32::MAX));
         }
     }
 
@@ -169,25 +233,31 @@ impl Schedule {
     }
 }
 
+/// The largest bucket of at most `n`.
+fn bucket_below(n: usize) -> usize {
+    let power = (n / 2 + 1).next_power_of_two();
+    [power / 2 * 3, power].into_iter().find(|size| (1..=n).contains(size) && bucket(*size) == *size).unwrap_or(n)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// A simulated device: a step costs 5 ms and 10 us a sequence, a pass 3 ms and `token` us a token.
+    /// A simulated device: a pass costs 5 ms, 10 us for each sequence that decodes and `token` us for each other token
+    /// of its padded shape.
     #[derive(Clone, Copy, Debug)]
     struct SimulatedDevice {
         token: u64,
     }
 
     impl SimulatedDevice {
-        fn pass(self, tokens: usize) -> Duration {
-            Duration::from_micros(3000 + self.token * tokens as u64)
-        }
-
-        fn step(sequences: usize) -> Duration {
-            Duration::from_micros(5000 + 10 * sequences as u64)
+        fn pass(self, decoding: usize, chunk: &[(SequenceId, usize)]) -> Duration {
+            let tokens: usize = chunk.iter().map(|(_, tokens)| tokens).sum();
+            let all = Padded::new(decoding + tokens, decoding + chunk.len(), decoding).tokens as u64;
+            let prefilled = if chunk.is_empty() { 0 } else { all - decoding as u64 };
+            Duration::from_micros(5000 + 10 * decoding as u64 + self.token * prefilled)
         }
     }
 
@@ -248,25 +318,24 @@ mod tests {
             }
             let chunk = schedule.chunk();
             let tokens: usize = chunk.iter().map(|(_, tokens)| tokens).sum();
-            assert!(tokens <= pass && (tokens > 0 || schedule.prefilling.is_empty()));
-            if tokens > 0 {
-                chunk.iter().for_each(|(id, tokens)| seen[of[id]].read += tokens);
-                now += device.pass(tokens);
-                schedule.prefilled(&chunk, device.pass(tokens));
-            }
             let decoding: Vec<SequenceId> = schedule.decoding().collect();
+            assert!(tokens <= pass && (tokens > 0 || schedule.prefilling.is_empty()));
             assert!(decoding.len() + schedule.prefilling.len() <= slots);
-            if decoding.is_empty() {
-                continue;
-            }
-            let left = decoding.iter().map(|id| requests[of[id]].written - seen[of[id]].tokens.len()).min().unwrap();
-            let steps = schedule.steps(left);
-            assert!(steps <= left);
+            let left = decoding.iter().map(|id| requests[of[id]].written - seen[of[id]].tokens.len()).min();
+            let steps = left.map_or(1, |left| schedule.steps(left));
+            assert!(left.is_none_or(|left| steps <= left));
             for _ in 0..steps {
-                now += SimulatedDevice::step(decoding.len());
+                now += device.pass(decoding.len(), &chunk);
                 decoding.iter().for_each(|id| seen[of[id]].tokens.push(now));
             }
-            schedule.decoded(steps, SimulatedDevice::step(decoding.len()) * steps as u32);
+            chunk.iter().for_each(|(id, tokens)| seen[of[id]].read += tokens);
+            let took = device.pass(decoding.len(), &chunk) * steps as u32;
+            match (decoding.is_empty(), chunk.is_empty()) {
+                (false, true) => schedule.decoded(decoding.len(), steps, took),
+                (false, false) => schedule.decoded_beside(decoding.len(), &chunk, took),
+                _ => {}
+            }
+            schedule.prefilled(&chunk);
             for id in decoding {
                 if seen[of[&id]].tokens.len() == requests[of[&id]].written {
                     schedule.leave(id);
@@ -332,6 +401,28 @@ mod tests {
     }
 
     #[test]
+    fn chunks_fill_buckets() {
+        for pass in 1..5_000 {
+            let below = bucket_below(pass);
+            assert!(below <= pass && bucket(below) == below && bucket(below + 1) > pass, "{pass}");
+        }
+        for (decoding, prompts) in [(0, 13), (1, 1), (5, 2), (25, 1), (30, 2), (31, 1), (3, 20)] {
+            let mut schedule = Schedule::new(64, 4096);
+            (0..decoding + prompts).for_each(|n| schedule.join(SequenceId(n), 0));
+            for n in 0..decoding + prompts {
+                let id = schedule.admit().unwrap();
+                schedule.set_unread(id, if n < decoding { 0 } else { 5_000 });
+            }
+            let chunk = schedule.chunk();
+            let tokens: usize = chunk.iter().map(|(_, tokens)| tokens).sum();
+            let decoding = decoding as usize;
+            let all = Padded::new(decoding + tokens, decoding + chunk.len(), decoding);
+            let padding = all.segments - decoding - chunk.len();
+            assert!(all.tokens <= 4096 && decoding + tokens + padding == all.tokens, "{tokens} beside {decoding}");
+        }
+    }
+
+    #[test]
     fn a_short_prompt_overtakes_a_long_one() {
         let long = Request { at: Duration::ZERO, priority: 0, prompt: 50_000, written: 1, patience: None };
         let short = Request { at: Duration::from_millis(10), prompt: 300, ..long };
@@ -349,6 +440,6 @@ mod tests {
             schedule.set_unread(id, unread);
         }
         let chunk = schedule.chunk();
-        assert_eq!(chunk, [(SequenceId(0), 256), (SequenceId(1), 100), (SequenceId(2), 156)]);
+        assert_eq!(chunk, [(SequenceId(0), 256), (SequenceId(1), 100), (SequenceId(2), 155)]);
     }
 }

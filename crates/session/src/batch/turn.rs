@@ -1,4 +1,4 @@
-//! A turn of a batch: admission, one prefill chunk, decode steps.
+//! A turn of a batch: admission, then a pass that prefills a chunk and decodes, or a run of decode steps.
 
 use super::sequence::BatchSequence;
 use super::{BatchEvent, SequenceId, SessionBatch, StateEnd};
@@ -68,20 +68,34 @@ impl SessionBatch {
         Ok(events)
     }
 
-    /// One turn: admits queued sequences, prefills one chunk, and decodes up to `most` steps: one while prompts are
-    /// being prefilled, else at most 50 ms of them, and none beyond the first `max_tokens` that a sequence reaches.
-    /// Events arrive as they happen. Returns the number of decode steps.
+    /// One turn: admits queued sequences, then prefills one chunk and decodes a step, in one pass where the device chooses
+    /// tokens; or, if no prompt is left, decodes up to `most` steps, at most 50 ms of them, and none beyond the first
+    /// `max_tokens` that a sequence reaches. Events arrive as they happen. Returns the number of decode steps.
     ///
     /// # Errors
     /// The device fails. The batch is empty then.
     pub fn turn(&mut self, most: NonZeroUsize, on_event: OnEvent<'_>) -> Result<usize, SessionError> {
         std::mem::take(&mut self.events).into_iter().for_each(&mut *on_event);
-        let ran = self.admit(on_event).and_then(|()| self.prefill()).and_then(|()| self.decode(most.get(), on_event));
+        let ran = self.admit(on_event).and_then(|()| self.pass(most.get(), on_event));
         ran.inspect_err(|_| {
             // Any of the states may be damaged.
             let ended: Vec<SequenceId> = self.sequences.keys().copied().collect();
             ended.into_iter().for_each(|id| drop(self.leave(id)));
         })
+    }
+
+    /// What a turn runs, after admission; returns the number of decode steps.
+    fn pass(&mut self, most: usize, on_event: OnEvent<'_>) -> Result<usize, SessionError> {
+        let chunk = self.schedule.chunk();
+        let is_together = !chunk.is_empty() && self.engine.can_decode();
+        if is_together && self.schedule.decoding().next().is_some() {
+            return self.decode(most, &chunk, on_event);
+        }
+        if !chunk.is_empty() {
+            self.engine.forward(&passages(&self.tokens_of(&chunk)))?;
+            self.prefilled(&chunk)?;
+        }
+        self.decode(most, &[], on_event)
     }
 
     /// Admits queued sequences while slots are free.
@@ -120,22 +134,20 @@ impl SessionBatch {
         Ok(length)
     }
 
-    /// Prefills the next chunk, packed into as few passes as possible.
-    fn prefill(&mut self) -> Result<(), SessionError> {
-        let chunk = self.schedule.chunk();
-        if chunk.is_empty() {
-            return Ok(());
-        }
-        let begun = Instant::now();
+    /// The slots and tokens of a chunk.
+    fn tokens_of(&self, chunk: &[(SequenceId, usize)]) -> Vec<(usize, Vec<u32>)> {
         let of = |(id, tokens): &(SequenceId, usize)| {
             let sequence = self.sequences.get(id)?;
-            Some(Sequence { slot: sequence.slot?, tokens: sequence.next(*tokens), outputs: Outputs::None })
+            Some((sequence.slot?, sequence.next(*tokens).to_vec()))
         };
-        let read: Vec<Sequence<'_>> = chunk.iter().filter_map(of).collect();
-        self.engine.forward(&read)?;
-        self.schedule.prefilled(&chunk, begun.elapsed());
+        chunk.iter().filter_map(of).collect()
+    }
+
+    /// Records that a chunk was prefilled, and caches the states of long prompts.
+    fn prefilled(&mut self, chunk: &[(SequenceId, usize)]) -> Result<(), SessionError> {
+        self.schedule.prefilled(chunk);
         for (id, tokens) in chunk {
-            let Some(sequence) = self.sequences.get_mut(&id) else { continue };
+            let Some(sequence) = self.sequences.get_mut(id) else { continue };
             sequence.set_prefilled(sequence.prefilled().len() + tokens);
             let is_prompt = sequence.len() == 0 && sequence.unread() == 0;
             let is_long = sequence.prefilled().len() >= MIN_CACHED_PROMPT;
@@ -157,20 +169,32 @@ impl SessionBatch {
         Ok(())
     }
 
-    /// Decodes up to `most` steps; returns the number of steps.
-    fn decode(&mut self, most: usize, on_event: OnEvent<'_>) -> Result<usize, SessionError> {
+    /// Decodes up to `most` steps, or one beside the prefill of a chunk; returns the number of steps.
+    fn decode(
+        &mut self,
+        most: usize,
+        chunk: &[(SequenceId, usize)],
+        on_event: OnEvent<'_>,
+    ) -> Result<usize, SessionError> {
         let ids: Vec<SequenceId> = self.schedule.decoding().collect();
         let left = ids.iter().filter_map(|id| self.sequences.get(id)).map(BatchSequence::left).min();
         let Some(left) = left else { return Ok(0) };
         let (begun, mut ended) = (Instant::now(), Vec::new());
         let steps = if self.engine.can_decode() { self.schedule.steps(most.min(left)) } else { 1 };
         let decoded = match self.engine.can_decode() {
-            true => self.decode_on_device(&ids, steps, &mut ended, on_event),
+            true => self.decode_on_device(&ids, steps, chunk, &mut ended, on_event),
             false => self.decode_here(&ids, &mut ended, on_event),
         };
         match decoded {
-            Ok(()) => self.schedule.decoded(steps, begun.elapsed()),
-            Err(why) => self.restart_without_failed(why, &ids, &mut ended, on_event)?,
+            Ok(()) if chunk.is_empty() => self.schedule.decoded(ids.len(), steps, begun.elapsed()),
+            Ok(()) => {
+                self.schedule.decoded_beside(ids.len(), chunk, begun.elapsed());
+                self.prefilled(chunk)?;
+            }
+            Err(why) => {
+                let all: Vec<SequenceId> = ids.iter().copied().chain(chunk.iter().map(|(id, _)| *id)).collect();
+                self.restart_without_failed(why, &all, &mut ended, on_event)?;
+            }
         }
         for EndedSequence { id, slot, cached, returns } in ended {
             if let (Some(slot), Some(tokens)) = (slot, cached) {
@@ -220,9 +244,11 @@ impl SessionBatch {
         &mut self,
         ids: &[SequenceId],
         steps: usize,
+        chunk: &[(SequenceId, usize)],
         ended: &mut Vec<EndedSequence>,
         on_event: OnEvent<'_>,
     ) -> Result<(), SessionError> {
+        let prefilled = self.tokens_of(chunk);
         let SessionBatch { engine, tokenizer, sequences, .. } = self;
         let going: Vec<&BatchSequence> = ids.iter().filter_map(|id| sequences.get(id)).collect();
         let reads: Vec<u32> = going.iter().map(|sequence| sequence.last()).collect();
@@ -236,12 +262,16 @@ impl SessionBatch {
                 Some(continuation(sequence.slot?, options, chosen, sequence.len(), steps))
             })
             .collect();
-        engine.decode(Start::Tokens(&reads), &going, IN_FLIGHT.min(steps), &mut |tokens| {
+        let on_tokens = &mut |tokens: &[Option<u32>]| {
             for (id, token) in ids.iter().zip(tokens) {
                 token.iter().for_each(|token| push(sequences, tokenizer, *id, *token, ended, on_event));
             }
             ControlFlow::Continue(())
-        })?;
+        };
+        match prefilled.is_empty() {
+            true => engine.decode(Start::Tokens(&reads), &going, IN_FLIGHT.min(steps), on_tokens)?,
+            false => engine.decode_beside(&reads, &going, &passages(&prefilled), on_tokens)?,
+        };
         Ok(())
     }
 
@@ -309,6 +339,11 @@ impl SessionBatch {
         }
         Ok(())
     }
+}
+
+/// What a pass prefills.
+fn passages(tokens: &[(usize, Vec<u32>)]) -> Vec<Sequence<'_>> {
+    tokens.iter().map(|(slot, tokens)| Sequence { slot: *slot, tokens, outputs: Outputs::None }).collect()
 }
 
 /// Appends a chosen token to a sequence; removes the sequence if it has ended.

@@ -49,7 +49,8 @@ impl GpuExecutor {
         let chain = self.steps.chains.get(&PassShape::from(batch.shape()));
         let output = chain.and_then(|step| step.recording.output).ok_or(DecodeError::Unsupported)?;
         let logits = self.buffers[BufferId::Slot(output)].clone();
-        let size = SamplerSize::of(sequences, self.shared.model.shape().vocab, self.states.slots as u32);
+        let (rows, vocab) = (batch.outputs.len() as u32, self.shared.model.shape().vocab);
+        let size = SamplerSize::of(sequences, rows, vocab, self.states.slots as u32);
         let tables = |table| self.buffers[BufferId::Table(table)].clone();
         let (tokens, segments) = (tables(Table::Tokens), tables(Table::Segments));
         let identity = (self.buffers.generation, output);
@@ -95,7 +96,7 @@ impl GpuExecutor {
         self.keep_step(pass, step)?;
         self.begin(kept, batch, start, sequences)?;
         let Some(sampler) = &kept.sampler else { return Err(DecodeError::Unsupported.into()) };
-        let mut stream = Stream::new(self, (None, None), sampler, None, batch.clone(), 1);
+        let mut stream = Stream::new(self, (None, None), sampler, None, (batch.clone(), sequences.len()), 1);
         let mut goes_on = true;
         stream.run(start, 1, &mut |tokens| {
             let flow = on_tokens(tokens);
@@ -133,7 +134,7 @@ impl GpuExecutor {
         if in_flight > 1 && !kept.snapshot.as_ref().is_some_and(|s| s.holds(sequences.len())) {
             kept.snapshot = None;
             let _span = self.shared.device.timeline().span(Track::Allocate, "snapshot");
-            kept.snapshot = Some(Snapshot::new(self, sequences.len()));
+            kept.snapshot = Some(Snapshot::new(self, batch.outputs.len()));
             self.shared.device.check("preparing to decode")?;
         }
         let (Some(step), Some(sampler)) = (self.steps.chains.get(&shape.into()), &kept.sampler) else {
@@ -142,7 +143,8 @@ impl GpuExecutor {
         let snapshot = kept.snapshot.as_ref().filter(|_| in_flight > 1);
         // Without a copy of the states a timeout could not be rolled back.
         let persistent = self.steps.persistent.step(&shape).filter(|_| snapshot.is_some());
-        let mut stream = Stream::new(self, (Some(step), persistent), sampler, snapshot, batch, in_flight);
+        let rows = (batch, sequences.len());
+        let mut stream = Stream::new(self, (Some(step), persistent), sampler, snapshot, rows, in_flight);
         let result = match first {
             Some(first) => stream.go_on(first, most - 1, on_tokens).map(|r| DecodeReport { rounds: r.rounds + 1, ..r }),
             None => stream.run(start, most, on_tokens),
@@ -163,6 +165,7 @@ impl Decoder for GpuExecutor {
     ) -> Result<DecodeReport, RuntimeError> {
         // Within a budget there is no room to go back to.
         let in_flight = if self.shared.weights.lock().capacity().is_some() { 1 } else { in_flight.max(1) };
+        let batch = self.padded(batch);
         let shape = batch.shape();
         let mut kept = std::mem::take(&mut self.kept);
         let result = self.decode_with(&mut kept, batch, start, sequences, in_flight, on_tokens);
@@ -173,7 +176,12 @@ impl Decoder for GpuExecutor {
         result
     }
 
-    fn check_decode(&self, start: Start<'_>, sequences: &[Continuation<'_>]) -> Result<Batch, RuntimeError> {
+    fn check_decode(
+        &self,
+        start: Start<'_>,
+        sequences: &[Continuation<'_>],
+        prefilled: &[Sequence<'_>],
+    ) -> Result<Batch, RuntimeError> {
         if !self.can_decode() {
             return Err(DecodeError::Unsupported.into());
         }
@@ -196,10 +204,11 @@ impl Decoder for GpuExecutor {
             return Err(DecodeError::Start { what, got, want }.into());
         }
         let pack = |i: usize, tokens| Sequence { slot: sequences[i].slot, tokens, outputs: Outputs::Last };
-        let rows: Vec<Sequence<'_>> = match start {
+        let mut rows: Vec<Sequence<'_>> = match start {
             Start::Logits(_) | Start::Kept => (0..sequences.len()).map(|i| pack(i, &[0])).collect(),
             Start::Tokens(tokens) => (0..sequences.len()).map(|i| pack(i, &tokens[i..=i])).collect(),
         };
+        rows.extend(prefilled.iter().map(|sequence| Sequence { outputs: Outputs::None, ..*sequence }));
         Ok(Batch::pack(&rows, vocab, self.states.slots)?)
     }
 }

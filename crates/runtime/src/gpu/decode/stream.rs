@@ -62,17 +62,17 @@ pub(super) struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    /// Begins with what is in the tables; without a snapshot every round must wait for the one before it.
+    /// Begins with what is in the tables, whose first `count` segments are to be continued; without a snapshot every
+    /// round must wait for the one before it.
     pub(super) fn new(
         executor: &'a GpuExecutor,
         (step, persistent): (Option<&'a Step>, Option<Arc<PersistentStep>>),
         sampler: &'a Sampler,
         snapshot: Option<&'a Snapshot>,
-        batch: Batch,
+        (batch, count): (Batch, usize),
         in_flight: usize,
     ) -> Self {
-        let slots: Vec<usize> = batch.segments.iter().map(|segment| segment.slot as usize).collect();
-        let count = slots.len();
+        let slots: Vec<usize> = batch.segments[..count].iter().map(|segment| segment.slot as usize).collect();
         let bytes = (count * size_of::<Progress>()) as u64 + BARRIER_BYTES;
         Stream {
             ring: (0..in_flight)

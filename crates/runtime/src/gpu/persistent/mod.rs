@@ -287,7 +287,7 @@ mod tests {
         };
         let sequence = Continuation { slot: 0, sampling, bias: &[], chosen: &[], stops: &[], max_tokens: 40 };
         let start = Start::Tokens(&[5]);
-        let batch = executor.check_decode(start, &[sequence]).unwrap();
+        let batch = executor.check_decode(start, &[sequence], &[]).unwrap();
         let (device, barrier) = (Arc::clone(&executor.shared.device), executor.buffers[BufferId::GridBarrier].clone());
         let mut text = Vec::new();
         let report = executor.decode(batch, start, &[sequence], 3, &mut |ids| {
