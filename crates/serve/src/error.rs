@@ -1,6 +1,7 @@
 //! Errors of a server.
 
 use std::io;
+use std::path::PathBuf;
 use wgoose_session::SessionError;
 
 /// Why a server cannot run.
@@ -22,6 +23,15 @@ pub enum ServeError {
         option: &'static str,
         /// Its value.
         value: String,
+    },
+    /// The access log.
+    #[error("--access-log {}: {why}", path.display())]
+    AccessLog {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        why: io::Error,
     },
     /// A thread or a socket.
     #[error("the server cannot run: {0}")]

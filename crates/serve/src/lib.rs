@@ -13,10 +13,11 @@
 //! # Modules
 //! `server` accepts connections, `guard` checks keys, hosts and origins, `api` translates requests and answers.
 //! `engine` is a thread with the model and its batch, so `/health` and `/metrics` are answered at once whatever it
-//! does. `states` stores states and conversations in a folder.
+//! does. `states` stores states and conversations in a folder. `access` writes a line for each request.
 
 #![deny(missing_docs)]
 
+mod access;
 mod api;
 mod engine;
 mod error;

@@ -29,6 +29,8 @@ pub struct ServeOptions {
     pub state_folder: Option<PathBuf>,
     /// Most bytes of this folder. The least recently used conversations are deleted first.
     pub state_bytes: u64,
+    /// File for the access log, which is appended to; `-` means standard output.
+    pub access_log: Option<PathBuf>,
     /// Largest `max_tokens` of a request.
     pub max_tokens: usize,
     /// Most tokens of a prompt.
@@ -57,6 +59,7 @@ impl Default for ServeOptions {
             connections: 512,
             state_folder: None,
             state_bytes: 16 << 30,
+            access_log: None,
             max_tokens: 32 << 10,
             max_prompt: 1 << 20,
             max_body: 16 << 20,

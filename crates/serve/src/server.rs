@@ -1,5 +1,6 @@
 //! The listening socket: accepts connections, sets their timeouts, and shuts down gracefully.
 
+use crate::access::{self, AccessLog};
 use crate::api::{self, Served};
 use crate::engine::Engine;
 use crate::metrics::Metrics;
@@ -11,6 +12,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Semaphore, watch};
@@ -34,6 +36,7 @@ const LARGEST_HEAD: usize = 64 << 10;
 pub struct Server {
     listener: TcpListener,
     options: ServeOptions,
+    access_log: Option<Arc<AccessLog>>,
     stop: (watch::Sender<bool>, watch::Receiver<bool>),
 }
 
@@ -52,14 +55,17 @@ impl Server {
     /// Binds the address.
     ///
     /// # Errors
-    /// The address cannot be bound, or an option makes no sense.
+    /// The address cannot be bound, the access log not opened, or an option makes no sense.
     pub fn bind(options: ServeOptions) -> Result<Self, ServeError> {
         guard::cors(&options)?;
         let listener = TcpListener::bind((options.host.as_str(), options.port));
         let address = || format!("{}:{}", options.host, options.port);
         let listener = listener.map_err(|why| ServeError::Listen { address: address(), why })?;
         listener.set_nonblocking(true)?;
-        Ok(Server { listener, options, stop: watch::channel(false) })
+        let open =
+            |path: &PathBuf| AccessLog::open(path).map_err(|why| ServeError::AccessLog { path: path.clone(), why });
+        let access_log = options.access_log.as_ref().map(open).transpose()?;
+        Ok(Server { listener, options, access_log, stop: watch::channel(false) })
     }
 
     /// The bound address.
@@ -85,7 +91,7 @@ impl Server {
     /// # Errors
     /// The model has no tokenizer, or the device no memory for a batch.
     pub fn run(self, session: Session, on_ready: impl FnOnce(usize)) -> Result<(), ServeError> {
-        let Server { listener, options, stop: (_sender, stop) } = self;
+        let Server { listener, options, access_log, stop: (_sender, stop) } = self;
         let (metrics, tokenizer) = (Arc::new(Metrics::new()), session.tokenizer()?.clone());
         let embedding = EmbedOptions::of(session.model());
         let states = match &options.state_folder {
@@ -98,7 +104,17 @@ impl Server {
         };
         let (engine, thread, capacity) = Engine::begin(session, options.parallel, options.queue, Arc::clone(&metrics))?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-        let served = Arc::new(Served { options, engine, tokenizer, embedding, states, metrics, since });
+        let log = access_log.clone();
+        let served = Arc::new(Served {
+            access_log,
+            options,
+            engine,
+            tokenizer,
+            embedding,
+            states,
+            metrics,
+            since,
+        });
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
         let ended = runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -108,6 +124,7 @@ impl Server {
         runtime.shutdown_timeout(LAST_WRITES);
         // Its last handle is gone. The process must not end while the thread uses the driver.
         let _ = thread.join();
+        log.iter().for_each(|log| log.end());
         ended
     }
 }
@@ -123,6 +140,7 @@ async fn serve(
     if let Some(cors) = guard::cors(options)? {
         app = app.layer(cors);
     }
+    let app = app.layer(middleware::from_fn_with_state(Arc::clone(&served), access::record));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(options.patience).max_buf_size(LARGEST_HEAD).keep_alive(true);
     let places = Arc::new(Semaphore::new(options.connections.max(1)));
@@ -160,6 +178,11 @@ async fn serve(
         });
     }
     // Requests that outlast the grace period are cut.
-    let _ = timeout(options.grace, ending.shutdown()).await;
+    if timeout(options.grace, ending.shutdown()).await.is_err() {
+        served.access_log.iter().for_each(|log| log.cut());
+    }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,6 +32,8 @@ mod reports;
 mod resume;
 #[cfg(unix)]
 mod serve;
+mod serve_access_log;
+mod serve_leaving;
 mod serve_states;
 mod served;
 mod shards;

@@ -46,6 +46,14 @@ impl Connection {
         bytes
     }
 
+    /// What comes until the connection ends, in whatever way.
+    pub(crate) fn rest(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        // An error: the connection was reset.
+        let _ = self.socket.read_to_end(&mut bytes);
+        bytes
+    }
+
     /// Status, head and body. The body ends where its framing says, not where the connection does.
     pub(crate) fn answer(&mut self) -> (u16, String, String) {
         let (status, head, body) = self.raw_answer();

@@ -18,6 +18,7 @@ mod thoughts;
 mod tokens;
 
 use crate::ServeOptions;
+use crate::access::AccessLog;
 use crate::engine::Engine;
 use crate::metrics::Metrics;
 use crate::states::{StateOwner, States};
@@ -45,6 +46,7 @@ pub(crate) struct Served {
     /// States in a folder, if the server has one.
     pub(crate) states: Option<Arc<States>>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) access_log: Option<Arc<AccessLog>>,
     /// Time of the start, in seconds since 1970.
     pub(crate) since: u64,
 }

@@ -3,6 +3,7 @@
 mod embed;
 mod thread;
 
+use crate::access::{self, Record};
 use crate::metrics::Metrics;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +19,11 @@ type Embeddings = Vec<Vec<f32>>;
 /// A request to the thread.
 enum Command {
     /// Generates texts: all join the batch, or none.
-    Generate { requests: Vec<BatchRequest>, told: oneshot::Sender<Result<Texts, SessionError>> },
+    Generate {
+        requests: Vec<BatchRequest>,
+        record: Option<Arc<Record>>,
+        told: oneshot::Sender<Result<Texts, SessionError>>,
+    },
     /// Embeds texts.
     Embed { texts: Vec<Vec<u32>>, options: EmbedOptions, told: oneshot::Sender<Result<Embeddings, SessionError>> },
 }
@@ -88,7 +93,8 @@ impl Engine {
     /// Generates texts: all join the batch, or none.
     pub(crate) async fn generate(&self, requests: Vec<BatchRequest>) -> Result<Texts, EngineError> {
         let (told, answer) = oneshot::channel();
-        self.commands.send(Command::Generate { requests, told }).map_err(|_| EngineError::Ended)?;
+        let record = access::current();
+        self.commands.send(Command::Generate { requests, record, told }).map_err(|_| EngineError::Ended)?;
         answer.await.map_err(|_| EngineError::Ended)?.map_err(EngineError::Session)
     }
 

@@ -3,6 +3,7 @@
 
 use super::embed::EmbedQueue;
 use super::{Command, TextEvent, Texts, events};
+use crate::access::Record;
 use crate::metrics::Metrics;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Instant;
 use tokio::sync::mpsc::UnboundedSender;
-use wgoose_session::{BatchEvent, BatchRequest, SequenceId, Session, SessionBatch, SessionError, one_line};
+use wgoose_session::{BatchEvent, BatchRequest, Ending, SequenceId, Session, SessionBatch, SessionError, one_line};
 
 /// Most decode steps of a turn.
 const STEPS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
@@ -23,6 +24,8 @@ struct Client {
     /// Time of the request, or of the last text.
     since: Instant,
     has_text: bool,
+    /// The record of its request in the access log.
+    record: Option<Arc<Record>>,
 }
 
 pub(super) struct Loop {
@@ -78,15 +81,15 @@ impl Loop {
 
     fn take(&mut self, command: Command) {
         match command {
-            Command::Generate { requests, told } => {
+            Command::Generate { requests, record, told } => {
                 // An error: the client has disconnected, and its sequences leave before the next turn.
-                let _ = told.send(self.join(requests));
+                let _ = told.send(self.join(requests, record.as_ref()));
             }
             Command::Embed { texts, options, told } => self.embeds.push(texts, options, told),
         }
     }
 
-    fn join(&mut self, requests: Vec<BatchRequest>) -> Result<Texts, SessionError> {
+    fn join(&mut self, requests: Vec<BatchRequest>, record: Option<&Arc<Record>>) -> Result<Texts, SessionError> {
         let (send, texts) = events();
         let (mut joined, since) = (Vec::new(), Instant::now());
         for (index, request) in requests.into_iter().enumerate() {
@@ -95,8 +98,9 @@ impl Loop {
                 Ok(id) => {
                     self.metrics.prompt_tokens.inc_by(tokens as u64);
                     joined.push(id);
-                    let events = send.clone();
-                    self.clients.insert(id, Client { index, events, since, has_text: false });
+                    let (events, record) = (send.clone(), record.cloned());
+                    record.iter().for_each(|record| record.text(tokens));
+                    self.clients.insert(id, Client { index, events, since, has_text: false, record });
                 }
                 Err(why) => {
                     joined.into_iter().for_each(|id| self.leave(id));
@@ -108,9 +112,14 @@ impl Loop {
     }
 
     fn leave(&mut self, id: SequenceId) {
-        self.clients.remove(&id);
+        let client = self.clients.remove(&id);
+        let unread = self.batch.unread(id).unwrap_or(0);
         // An error: the sequence has ended.
-        let _ = self.batch.leave(id);
+        if let Ok((_, generated)) = self.batch.leave(id)
+            && let Some(record) = client.and_then(|client| client.record)
+        {
+            record.given_up(unread, generated.tokens.len());
+        }
     }
 
     fn remove_disconnected(&mut self) {
@@ -129,6 +138,7 @@ impl Loop {
             let Some(client) = clients.get_mut(&id) else { return };
             let (told, is_last) = match event {
                 BatchEvent::Admitted(_, known) => {
+                    client.record.iter().for_each(|record| record.cached(known));
                     metrics.cached_tokens.inc_by(known as u64);
                     (TextEvent::Admitted(known), false)
                 }
@@ -141,6 +151,8 @@ impl Loop {
                 BatchEvent::State(_, state) => (TextEvent::State(state), false),
                 BatchEvent::Ended(_, generated) => {
                     metrics.generated_tokens.inc_by(generated.tokens.len() as u64);
+                    let reason = if generated.ending == Ending::MaxTokens { "length" } else { "stop" };
+                    client.record.iter().for_each(|record| record.generated(generated.tokens.len(), reason));
                     (TextEvent::Ended(generated), true)
                 }
                 BatchEvent::Failed(_, why) => (TextEvent::Failed(one_line(&why)), true),

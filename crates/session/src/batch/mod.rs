@@ -166,6 +166,11 @@ impl SessionBatch {
         Ok(id)
     }
 
+    /// Tokens of a sequence that are still to be prefilled; `None` if it is not in the batch.
+    pub fn unread(&self, id: SequenceId) -> Option<usize> {
+        self.sequences.get(&id).map(BatchSequence::unread)
+    }
+
     /// Ends a sequence; returns the rest of its text and its result.
     ///
     /// # Errors

@@ -58,6 +58,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BYTES", default_value = "16GiB", requires = "state_dir")]
     #[arg(value_parser = crate::options::size)]
     state_bytes: ByteSize,
+    /// Append one line of JSON for each request to this file, or - for standard output
+    #[arg(long, value_name = "FILE")]
+    access_log: Option<PathBuf>,
     /// Largest max_tokens of a request
     #[arg(long, value_name = "N", default_value_t = 32_768)]
     max_tokens: usize,
@@ -85,6 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         connections: args.connections,
         state_folder: args.state_dir.clone(),
         state_bytes: args.state_bytes.0,
+        access_log: args.access_log.clone(),
         max_tokens: args.max_tokens,
         max_prompt: args.max_prompt,
         grace: Duration::from_secs(args.grace),
