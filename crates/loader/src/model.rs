@@ -1,5 +1,6 @@
 //! An RWKV-7 model in one mapped file or several.
 
+use crate::adapter::MergedAdapter;
 use crate::config::Config;
 use crate::contents::{About, Contents, Pairs, Strings};
 use crate::embedding_heads::{self, PlacedHeads};
@@ -43,6 +44,7 @@ pub struct Model {
     unknown: UnknownTensors,
     /// What was merged into its weights.
     merged: Vec<[u8; 32]>,
+    adapters: Vec<MergedAdapter>,
     fingerprint: OnceLock<Fingerprint>,
 }
 
@@ -129,7 +131,7 @@ impl Model {
         files.check_unchanged()?;
         let checked = checked.map_err(|why| files.name_file(why))?;
         let Checked { container, naming, shape, places, heads, headers, vocabulary, pairs, about, unknown } = checked;
-        let merged = Vec::new();
+        let (merged, adapters) = (Vec::new(), Vec::new());
         let fingerprint = OnceLock::new();
         Ok(Model {
             files,
@@ -144,6 +146,7 @@ impl Model {
             about,
             unknown,
             merged,
+            adapters,
             fingerprint,
         })
     }
@@ -321,9 +324,15 @@ impl Model {
         self.fingerprint = OnceLock::new();
     }
 
+    /// The adapters that were merged into its weights, in their order.
+    pub fn adapters(&self) -> &[MergedAdapter] {
+        &self.adapters
+    }
+
     /// Says what was merged into weights that were recoded: the fingerprint has samples of them only.
-    pub(crate) fn identify(&mut self, merged: [u8; 32]) {
+    pub(crate) fn identify(&mut self, merged: [u8; 32], adapter: MergedAdapter) {
         self.merged.push(merged);
+        self.adapters.push(adapter);
         self.fingerprint = OnceLock::new();
     }
 

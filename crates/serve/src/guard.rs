@@ -4,7 +4,7 @@ use crate::api::{Refused, Served};
 use crate::{ServeError, ServeOptions};
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::net::IpAddr;
@@ -13,6 +13,10 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 /// Paths that need no API key.
 const WITHOUT_KEY: [&str; 2] = ["/", "/health"];
+
+/// Headers of rwkv_lightning's interface that pages may send.
+const STATE_HEADERS: [HeaderName; 2] =
+    [HeaderName::from_static("x-rwkv-state-id"), HeaderName::from_static("x-rwkv-session-id")];
 
 /// Names of the loopback address.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -82,7 +86,7 @@ fn check_key(options: &ServeOptions, request: &Request) -> Result<(), Refused> {
 pub(crate) fn cors(options: &ServeOptions) -> Result<Option<CorsLayer>, ServeError> {
     let layer = CorsLayer::new()
         .allow_methods([Method::GET, Method::POST, Method::DELETE])
-        .allow_headers([header::CONTENT_TYPE, header::AUTHORIZATION]);
+        .allow_headers([[header::CONTENT_TYPE, header::AUTHORIZATION], STATE_HEADERS].concat());
     match &options.cors[..] {
         [] => Ok(None),
         origins if origins.iter().any(|origin| origin == "*") => Ok(Some(layer.allow_origin(AllowOrigin::any()))),

@@ -102,6 +102,7 @@ impl Server {
             }
             None => None,
         };
+        let adapters = session.model().adapters().to_vec();
         let (engine, thread, capacity) = Engine::begin(session, options.parallel, options.queue, Arc::clone(&metrics))?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         let log = access_log.clone();
@@ -113,6 +114,8 @@ impl Server {
             embedding,
             states,
             metrics,
+            capacity,
+            adapters,
             since,
         });
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;

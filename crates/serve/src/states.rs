@@ -46,7 +46,7 @@ pub(crate) struct ChatState {
 /// Why a state cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StatesError {
-    #[error("'{0}' is not an id: give 1 to {LONGEST_NAME} letters, digits, '-' or '_'")]
+    #[error("'{0}' is not an id: give 1 to {LONGEST_NAME} letters, digits, '-', '_' or '.', no '.' first")]
     Name(String),
     #[error("there is no state '{0}'")]
     Unknown(String),
@@ -54,6 +54,8 @@ pub(crate) enum StatesError {
     Busy(String),
     #[error("there is no room: a state has {bytes} bytes, and --state-bytes allows {most} in all; delete some")]
     Full { bytes: u64, most: u64 },
+    #[error("there is another state '{0}': delete it first, or give the file another name")]
+    Taken(String),
     #[error("{0}")]
     Refused(#[from] SessionError),
     #[error("{}: {why}", path.display())]
@@ -67,6 +69,13 @@ pub(crate) struct StoredState {
     pub(crate) bytes: u64,
     /// Seconds since 1970.
     pub(crate) modified: u64,
+}
+
+impl StoredState {
+    fn of(id: String, metadata: &fs::Metadata) -> Self {
+        let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        StoredState { id, bytes: metadata.len(), modified: modified.map_or(0, |d| d.as_secs()) }
+    }
 }
 
 /// The states of a model.
@@ -169,6 +178,36 @@ impl States {
     /// # Errors
     /// It is no state of this model, or as [`States::save`].
     pub(crate) fn upload(&self, bytes: &[u8]) -> Result<String, StatesError> {
+        self.add(&self.read(bytes)?)
+    }
+
+    /// Stores an uploaded file under that id, unless it has that state already.
+    ///
+    /// # Errors
+    /// It has another state, or as [`States::upload`].
+    pub(crate) fn upload_as(&self, id: &str, bytes: &[u8]) -> Result<StoredState, StatesError> {
+        let chat = self.read(bytes)?;
+        match self.load(StateOwner::Server, id) {
+            Ok(stored) if stored == chat => {}
+            Ok(_) => return Err(StatesError::Taken(id.to_owned())),
+            Err(StatesError::Unknown(_)) => self.save(StateOwner::Server, id, &chat)?,
+            Err(why) => return Err(why),
+        }
+        let path = self.path(StateOwner::Server, id)?;
+        let metadata = fs::metadata(&path).map_err(|why| StatesError::Io { path, why })?;
+        Ok(StoredState::of(id.to_owned(), &metadata))
+    }
+
+    /// Number of layers of a state.
+    pub(crate) fn layers(&self) -> usize {
+        self.shape.layers as usize
+    }
+
+    /// The state in the bytes of a file.
+    ///
+    /// # Errors
+    /// It is none of this model.
+    pub(crate) fn read(&self, bytes: &[u8]) -> Result<ChatState, StatesError> {
         let path = self.folder.join(format!("{}.upload", new_id()));
         let written = wgoose_files::replace(&path, |file| file.write_all(bytes)).map(drop);
         let loaded = match written {
@@ -176,7 +215,7 @@ impl States {
             Err(why) => return Err(StatesError::Io { path, why }),
         };
         fs::remove_file(&path).map_err(|why| StatesError::Io { path, why })?;
-        self.add(&loaded?)
+        loaded
     }
 
     fn load_any(&self, path: &Path) -> Result<ChatState, StatesError> {
@@ -223,8 +262,7 @@ impl States {
             let is_state = path.extension().is_some_and(|extension| extension == EXTENSION);
             // Another request may have deleted it.
             let Some((id, metadata)) = id.filter(|_| is_state).zip(fs::metadata(&path).ok()) else { continue };
-            let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-            all.push(StoredState { id, bytes: metadata.len(), modified: modified.map_or(0, |d| d.as_secs()) });
+            all.push(StoredState::of(id, &metadata));
         }
         all.sort_by(|a, b| (b.modified, &a.id).cmp(&(a.modified, &b.id)));
         Ok(all)
@@ -249,8 +287,7 @@ impl States {
     }
 
     fn path(&self, owner: StateOwner, id: &str) -> Result<PathBuf, StatesError> {
-        let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        match (1..=LONGEST_NAME).contains(&id.len()) && id.chars().all(is_allowed) {
+        match (1..=LONGEST_NAME).contains(&id.len()) && id.chars().all(is_allowed) && !id.starts_with('.') {
             true => Ok(self.folder.join(owner.folder()).join(format!("{id}.{EXTENSION}"))),
             false => Err(StatesError::Name(id.to_owned())),
         }
@@ -260,6 +297,17 @@ impl States {
         let path = self.path(owner, id)?;
         if path.exists() { Ok(path) } else { Err(StatesError::Unknown(id.to_owned())) }
     }
+}
+
+fn is_allowed(c: char) -> bool {
+    c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(&c)
+}
+
+/// The id of a state that is stored under the name of a file: other characters become '_'.
+pub(crate) fn id_of_file(name: &str) -> String {
+    let name = name.trim_start_matches('.');
+    let id: String = name.chars().map(|c| if is_allowed(c) { c } else { '_' }).take(LONGEST_NAME).collect();
+    if id.is_empty() { "state".to_owned() } else { id }
 }
 
 /// An id that no state has had.
@@ -306,12 +354,24 @@ mod tests {
         assert_eq!(again.load(StateOwner::Server, &id).unwrap(), chat());
         let copy = again.upload(&again.bytes(&id).unwrap()).unwrap();
         assert_eq!(again.load(StateOwner::Server, &copy).unwrap(), chat());
-        assert_eq!(again.list(StateOwner::Server).unwrap().len(), 2);
+        let named = again.upload_as("honk.pth", &again.bytes(&id).unwrap()).unwrap();
+        assert_eq!(again.upload_as("honk.pth", &again.bytes(&id).unwrap()).unwrap(), named, "the same once more");
+        let other = ChatState { turns: Vec::new(), ..chat() };
+        let other = again.bytes(&again.add(&other).unwrap()).unwrap();
+        assert!(matches!(again.upload_as("honk.pth", &other), Err(StatesError::Taken(_))));
+        assert_eq!(again.list(StateOwner::Server).unwrap().len(), 4);
         again.delete(StateOwner::Server, &id).unwrap();
         assert!(matches!(again.load(StateOwner::Server, &id), Err(StatesError::Unknown(_))));
         assert!(matches!(again.upload(b"no state"), Err(StatesError::Refused(_))));
         let uploads = fs::read_dir(folder.path()).unwrap().filter(|file| file.as_ref().unwrap().path().is_file());
         assert_eq!(uploads.count(), 0);
+    }
+
+    #[test]
+    fn names_of_files_make_ids() {
+        assert_eq!(id_of_file("honk v1.pth"), "honk_v1.pth");
+        assert_eq!((id_of_file("..").as_str(), id_of_file("鹅.pth").as_str()), ("state", "_.pth"));
+        assert_eq!(id_of_file(&"a".repeat(90)).len(), LONGEST_NAME);
     }
 
     #[test]
@@ -323,7 +383,7 @@ mod tests {
         states.save(StateOwner::Client, turn.id(), &chat()).unwrap();
         drop(turn);
         assert_eq!(states.begin_turn("a").unwrap().1, Some(chat()));
-        for name in ["", "../a", "a/b", "a.st", &"a".repeat(65)] {
+        for name in ["", "../a", "a/b", ".a", "..", &"a".repeat(65)] {
             assert!(matches!(states.begin_turn(name), Err(StatesError::Name(_))), "{name}");
         }
         let id = states.add(&chat()).unwrap();

@@ -15,7 +15,7 @@ fn logits(folder: &Path, model: &str) -> Vec<f32> {
 }
 
 /// A LoRA of rank 2 for one matrix of the model in `tiny.st`.
-fn save_lora(folder: &Path) {
+pub(crate) fn save_lora(folder: &Path) {
     let model = std::fs::read(folder.join("tiny.st")).unwrap();
     let key = SafeTensors::deserialize(&model).unwrap().tensor("blocks.1.ffn.key.weight").unwrap().shape().to_vec();
     let numbers = |len: usize| (0..len).flat_map(|i| ((i % 7) as f32 / 8.0 - 0.375).to_le_bytes()).collect::<Vec<u8>>();

@@ -34,6 +34,7 @@ mod resume;
 mod serve;
 mod serve_access_log;
 mod serve_leaving;
+mod serve_lightning;
 mod serve_states;
 mod served;
 mod shards;

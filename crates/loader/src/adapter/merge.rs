@@ -35,6 +35,8 @@ pub struct MergedAdapter {
     pub widened: usize,
     /// Tensors that took the place of weights as they were.
     pub replaced: usize,
+    /// Hash of the tensors and the factors, in hexadecimal.
+    pub digest: String,
 }
 
 /// `LoRA of rank 32, scale 2, merged into 48 matrices (12 of them kept in F16 instead of quantised), 6 tensors
@@ -73,6 +75,7 @@ pub fn merge(model: &mut Model, source: &AdapterSource) -> Result<MergedAdapter,
         matrices: adapter.updates.len(),
         widened: 0,
         replaced: adapter.whole.len(),
+        digest: String::new(),
     };
     for (target, tensor) in adapter.whole {
         replace(model, target, tensor, source)?;
@@ -94,7 +97,9 @@ pub fn merge(model: &mut Model, source: &AdapterSource) -> Result<MergedAdapter,
         }
         digest.update(&scale.to_le_bytes());
     }
-    model.identify(*digest.finalize().as_bytes());
+    let digest = digest.finalize();
+    merged.digest = digest.to_hex().to_string();
+    model.identify(*digest.as_bytes(), merged.clone());
     model.check_unchanged()?;
     Ok(merged)
 }

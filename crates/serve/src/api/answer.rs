@@ -67,9 +67,12 @@ impl TextRequest {
     pub(super) async fn answer(self, served: &Served) -> Result<Response, Refused> {
         let TextRequest { kind, prompts, generation, openings, chat, start } = self;
         let Start { state, turns, store } = start;
-        let end = if kind == Kind::Chat { StateEnd::NextMessage } else { StateEnd::Text };
+        let end = if chat.is_some() { StateEnd::NextMessage } else { StateEnd::Text };
         let returned = store.is_some().then_some(end);
-        let keep = kind == Kind::Chat;
+        let keep = chat.is_some();
+        if returned.is_some() && generation.options.max_tokens == 0 {
+            return Err(Refused::field("max_tokens", "a state is stored after an answer: give at least 1"));
+        }
         let (texts, most) = (prompts.len() * generation.count, served.options.parallel + served.options.queue);
         if texts > most {
             return Err(Refused::field("n", format_args!("{texts} texts are more than the {most} that can be queued")));

@@ -4,6 +4,7 @@ use super::Served;
 use super::answer::{ChatRequest, Kind, TextRequest};
 use super::fields::Fields;
 use super::generation::Generation;
+use super::lightning::ThinkType;
 use super::messages::{Content, Message, is_thinking, prompt};
 use super::refused::Refused;
 use super::start::StateFields;
@@ -12,7 +13,7 @@ use serde::Deserialize;
 use wgoose_session::{NEXT_USER, THINKING};
 
 /// The field of the messages.
-const FIELD: &str = "messages";
+pub(super) const FIELD: &str = "messages";
 
 /// Default of `max_tokens`.
 const DEFAULT_TOKENS: usize = 2048;
@@ -63,17 +64,27 @@ fn takes_thinking(fields: &mut Fields) -> Result<bool, Refused> {
     Ok(is_thinking("reasoning_effort", effort.as_deref())?.unwrap_or(by_template))
 }
 
-pub(super) async fn chat(served: &Served, body: &[u8]) -> Result<Response, Refused> {
-    let mut fields = Fields::of(body)?;
-    let mut generation = Generation::take(&mut fields, DEFAULT_TOKENS, served.options.max_tokens)?;
+/// Takes the messages, and the beginning of the answer.
+pub(super) fn messages(fields: &mut Fields) -> Result<(Vec<Message>, &'static str), Refused> {
     let sent: Vec<SentMessage> = fields.need(FIELD)?;
-    let think = takes_thinking(&mut fields)?;
+    let mut messages = sent.into_iter().map(SentMessage::message).collect::<Result<Vec<_>, _>>()?;
+    let Some(think) = ThinkType::take(fields)? else {
+        return Ok((messages, if takes_thinking(fields)? { THINKING } else { "" }));
+    };
+    if let Some(message) = messages.iter_mut().rfind(|message| message.role == "user") {
+        message.text += think.footer();
+    }
+    Ok((messages, think.opening()))
+}
+
+pub(super) async fn chat(served: &Served, mut fields: Fields) -> Result<Response, Refused> {
+    let mut generation = Generation::take(&mut fields, DEFAULT_TOKENS, served.options.max_tokens)?;
+    let (mut messages, opening) = messages(&mut fields)?;
     let state = StateFields::take(&mut fields)?;
     fields.finish()?;
     generation.options.stop_strings.push(NEXT_USER.to_owned());
     let start = state.start(served, generation.count).await?;
-    let mut messages = sent.into_iter().map(SentMessage::message).collect::<Result<Vec<_>, _>>()?;
-    let text = prompt(FIELD, &messages, !start.turns.is_empty(), think)?;
+    let text = prompt(FIELD, &messages, !start.turns.is_empty(), false)? + opening;
     let message = messages.pop().map(|message| message.text).unwrap_or_default();
     let prompt = served.tokenizer.encode(text.as_bytes());
     if prompt.len() > served.options.max_prompt {
@@ -81,6 +92,6 @@ pub(super) async fn chat(served: &Served, body: &[u8]) -> Result<Response, Refus
         return Err(Refused::field(FIELD, format_args!("{got} tokens are more than the {most} allowed")));
     }
     let (prompts, openings) = (vec![prompt], vec![String::new()]);
-    let chat = Some(ChatRequest { message, opening: if think { THINKING } else { "" } });
+    let chat = Some(ChatRequest { message, opening });
     TextRequest { kind: Kind::Chat, prompts, generation, openings, chat, start }.answer(served).await
 }

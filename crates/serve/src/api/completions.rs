@@ -12,8 +12,7 @@ use axum::response::Response;
 /// Default of `max_tokens`, as in OpenAI's interface.
 const DEFAULT_TOKENS: usize = 16;
 
-pub(super) async fn complete(served: &Served, body: &[u8]) -> Result<Response, Refused> {
-    let mut fields = Fields::of(body)?;
+pub(super) async fn complete(served: &Served, mut fields: Fields) -> Result<Response, Refused> {
     let generation = Generation::take(&mut fields, DEFAULT_TOKENS, served.options.max_tokens)?;
     let prompt: Input = fields.need("prompt")?;
     let echo = fields.take("echo")?.unwrap_or(false);

@@ -18,6 +18,7 @@ const WITHOUT_EFFECT: [&str; 8] = [
 ];
 
 /// The fields of a request that no handler has taken yet.
+#[derive(Default)]
 pub(super) struct Fields(Map<String, Value>);
 
 impl Fields {
@@ -53,6 +54,32 @@ impl Fields {
             (Some(_), Some(_)) => Err(Refused::field(other, format_args!("{name} says the same: give one of them"))),
             (one, another) => Ok(one.or(another)),
         }
+    }
+
+    /// Whether a field is given. Null means absent.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|value| !value.is_null())
+    }
+
+    /// Sets a field.
+    pub(super) fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.0.insert(name.to_owned(), value.into());
+    }
+
+    /// Gives a field another name.
+    ///
+    /// # Errors
+    /// Both are given.
+    pub(super) fn rename(&mut self, name: &str, other: &str) -> Result<(), Refused> {
+        if let Some(value) = self.take_either::<Value>(name, other)? {
+            self.set(other, value);
+        }
+        Ok(())
+    }
+
+    /// A field, to be changed in place.
+    pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
+        self.0.get_mut(name)
     }
 
     /// Takes a field that must be there.

@@ -6,6 +6,7 @@ mod completions;
 mod embeddings;
 mod fields;
 mod generation;
+mod lightning;
 mod messages;
 mod progress;
 mod refused;
@@ -23,8 +24,8 @@ use crate::engine::Engine;
 use crate::metrics::Metrics;
 use crate::states::{StateOwner, States};
 use axum::body::{Body, to_bytes};
-use axum::extract::{MatchedPath, Path, Request, State};
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::extract::{MatchedPath, Path, RawQuery, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -33,6 +34,7 @@ pub(crate) use refused::Refused;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::time::timeout;
+use wgoose_loader::adapter::MergedAdapter;
 use wgoose_session::EmbedOptions;
 use wgoose_session::tokenizer::Tokenizer;
 
@@ -47,6 +49,10 @@ pub(crate) struct Served {
     pub(crate) states: Option<Arc<States>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) access_log: Option<Arc<AccessLog>>,
+    /// Most sequences in the batch.
+    pub(crate) capacity: usize,
+    /// The adapters that were merged into the model.
+    pub(crate) adapters: Vec<MergedAdapter>,
     /// Time of the start, in seconds since 1970.
     pub(crate) since: u64,
 }
@@ -92,6 +98,16 @@ pub(crate) fn router(served: Arc<Served>) -> Router {
         .route("/v1/states/{id}", get(download).delete(delete_state))
         .route("/v1/conversations", get(conversations))
         .route("/v1/conversations/{id}", get(conversation).delete(delete_conversation))
+        .route("/v1/batch/completions", post(batch))
+        .route("/v1/state/upload", post(upload_file))
+        .route("/v1/state/list", get(list_files).post(list_files))
+        .route("/v1/state/delete", post(delete_file).delete(delete_file))
+        .route("/v1/tokens/count", post(count_tokens))
+        .route("/v1/server/status", get(status))
+        .route("/v1/adapters", get(adapters))
+        .route("/state/chat/completions", post(session))
+        .route("/openai/v1/models", get(models))
+        .route("/openai/v1/chat/completions", post(chats))
         .route("/tokenize", post(tokenize))
         .route("/detokenize", post(detokenize))
         .fallback(unknown)
@@ -161,12 +177,51 @@ async fn model(State(served): Shared, Path(model): Path<String>) -> Result<Respo
     }
 }
 
-async fn completions(State(served): Shared, asked: Body) -> Result<Response, Refused> {
-    completions::complete(&served, &body(&served, asked, served.options.max_body).await?).await
+async fn completions(State(served): Shared, headers: HeaderMap, asked: Body) -> Result<Response, Refused> {
+    lightning::completions(&served, &headers, &body(&served, asked, served.options.max_body).await?).await
 }
 
-async fn chats(State(served): Shared, asked: Body) -> Result<Response, Refused> {
-    chat::chat(&served, &body(&served, asked, served.options.max_body).await?).await
+async fn chats(State(served): Shared, headers: HeaderMap, asked: Body) -> Result<Response, Refused> {
+    lightning::chat(&served, &headers, &body(&served, asked, served.options.max_body).await?).await
+}
+
+async fn batch(State(served): Shared, headers: HeaderMap, asked: Body) -> Result<Response, Refused> {
+    lightning::batch(&served, &headers, &body(&served, asked, served.options.max_body).await?).await
+}
+
+async fn session(State(served): Shared, headers: HeaderMap, asked: Body) -> Result<Response, Refused> {
+    lightning::session(&served, &headers, &body(&served, asked, served.options.max_body).await?).await
+}
+
+async fn upload_file(State(served): Shared, headers: HeaderMap, asked: Body) -> Result<Response, Refused> {
+    let body = body(&served, asked, served.options.max_state).await?;
+    lightning::upload(&served, &headers, body).await
+}
+
+async fn list_files(State(served): Shared) -> Result<Response, Refused> {
+    lightning::list(&served).await
+}
+
+async fn delete_file(
+    State(served): Shared,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+    asked: Body,
+) -> Result<Response, Refused> {
+    let body = body(&served, asked, served.options.max_body).await?;
+    lightning::delete(&served, &headers, query.as_deref(), &body).await
+}
+
+async fn count_tokens(State(served): Shared, asked: Body) -> Result<Response, Refused> {
+    lightning::count(&served, &body(&served, asked, served.options.max_body).await?)
+}
+
+async fn status(State(served): Shared) -> Response {
+    lightning::status(&served)
+}
+
+async fn adapters(State(served): Shared) -> Response {
+    lightning::adapters(&served)
 }
 
 async fn respond(State(served): Shared, asked: Body) -> Result<Response, Refused> {

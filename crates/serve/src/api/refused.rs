@@ -95,7 +95,7 @@ impl From<StatesError> for Refused {
         let status = match &error {
             StatesError::Name(_) | StatesError::Refused(_) => StatusCode::BAD_REQUEST,
             StatesError::Unknown(_) => StatusCode::NOT_FOUND,
-            StatesError::Busy(_) => StatusCode::CONFLICT,
+            StatesError::Busy(_) | StatesError::Taken(_) => StatusCode::CONFLICT,
             StatesError::Full { .. } => StatusCode::INSUFFICIENT_STORAGE,
             StatesError::Io { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         };

@@ -41,8 +41,8 @@ impl Split {
 impl Thoughts {
     /// An answer whose prompt ends with that text: the opening tag may have begun there.
     pub(super) fn after(prompt: &str) -> Self {
-        let begun = (1..=OPENING.len()).rev().find(|&len| prompt.ends_with(&OPENING[..len]));
-        Thoughts { phase: Phase::Beginning, held: OPENING[..begun.unwrap_or(0)].to_owned() }
+        let begun = prompt.rfind(OPENING).map_or_else(|| beginning_at_end(prompt, OPENING), |at| prompt.len() - at);
+        Thoughts { phase: Phase::Beginning, held: prompt[prompt.len() - begun..].to_owned() }
     }
 
     /// Takes the next piece of text.
@@ -135,6 +135,8 @@ mod tests {
         assert_eq!(split("Assistant:", &[" Honk.\n\nHonk. "]), of("", "Honk.\n\nHonk. "));
         assert_eq!(split("Assistant: <think", &[">\nA goose.\n</think>\n\nHonk."]), of("A goose.", "Honk."));
         assert_eq!(split("Assistant: <think>", &["A goose.</think>Honk."]), of("A goose.", "Honk."));
+        assert_eq!(split("Assistant: <think>\n</think", &[">\nHonk."]), of("", "Honk."));
+        assert_eq!(split("Assistant: <think>嗯", &["，鹅。</think>Honk."]), of("嗯，鹅。", "Honk."));
         assert_eq!(split("Assistant:", &[" <think>a < b</think> c"]), of("a < b", "c"));
         assert_eq!(split("Assistant:", &[" <thinker"]), of("", "<thinker"));
         assert_eq!(split("Assistant:", &[" <th"]), of("", "<th"));
