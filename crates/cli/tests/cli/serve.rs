@@ -100,7 +100,31 @@ fn requests_name_the_head_of_an_embedding_model() {
         let line: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(served.post("/v1/embeddings", &body)["data"][0]["embedding"], line["embedding"], "{body}");
     }
+    // The order of documents is that of the cosines of the retrieval head's embeddings.
+    let documents = ["a swan", "The goose flies.", "honk"];
+    let embedded =
+        served.post("/v1/embeddings", &json!({ "input": ["geese?", documents[0], documents[1], documents[2]] }));
+    let rows: Vec<Vec<f64>> = embedded["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| serde_json::from_value(row["embedding"].clone()).unwrap())
+        .collect();
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let score = |row: &Vec<f64>| dot(&rows[0], row) / (dot(&rows[0], &rows[0]) * dot(row, row)).sqrt();
+    let scores: Vec<f64> = rows[1..].iter().map(score).collect();
+    let asked =
+        json!({ "query": "geese?", "documents": [documents[0], { "text": documents[1] }, documents[2]], "top_n": 2 });
+    let ranked = served.post("/v1/rerank", &asked);
+    let results = ranked["results"].as_array().unwrap();
+    assert_eq!(results.len(), 2);
+    let of = |result: &Value| (result["index"].as_u64().unwrap() as usize, result["relevance_score"].as_f64().unwrap());
+    let (best, next) = (of(&results[0]), of(&results[1]));
+    assert!(best.1 >= next.1 && (best.1 - scores[best.0]).abs() < 1e-6 && (next.1 - scores[next.0]).abs() < 1e-6);
+    assert!(scores.iter().all(|score| *score <= best.1 + 1e-6) && results[0]["document"].is_null(), "{ranked}");
     for (path, body, why) in [
+        ("/v1/rerank", json!({ "query": "", "documents": ["a"] }), "query: there is an empty text"),
+        ("/v1/rerank", json!({ "query": "a", "documents": [] }), "documents: there is an empty text"),
         ("/v1/embeddings", json!({ "input": "a", "head": "sim" }), "head: 'sim' is none of"),
         ("/v1/completions", json!({ "prompt": "a" }), "this model has no output head"),
     ] {
@@ -144,6 +168,7 @@ fn an_impossible_request_is_refused_and_others_are_served() {
         ("/v1/chat/completions", json!({ "messages": [] }), "messages", "nothing was said"),
         ("/v1/chat/completions", json!({ "messages": image }), "messages", "'image_url' is no text"),
         ("/v1/embeddings", json!({ "input": "" }), "input", "empty"),
+        ("/v1/rerank", json!({ "query": "a", "documents": ["b"] }), "model", "needs the retrieval head"),
         ("/v1/embeddings", json!({ "input": vec![1; 20_000].chunks(1).collect::<Vec<_>>() }), "input", "allowed"),
         ("/v1/embeddings", json!({ "input": "a", "dimensions": 8 }), "dimensions", "leave it out"),
         ("/v1/embeddings", json!({ "input": "a", "encoding_format": "hex" }), "encoding_format", "hex"),

@@ -10,6 +10,7 @@ mod lightning;
 mod messages;
 mod progress;
 mod refused;
+mod rerank;
 mod responses;
 mod start;
 mod states;
@@ -94,6 +95,7 @@ pub(crate) fn router(served: Arc<Served>) -> Router {
         .route("/v1/responses", post(respond))
         .route("/v1/responses/{id}", get(response).delete(delete_state))
         .route("/v1/embeddings", post(embeddings))
+        .route("/v1/rerank", post(rerank))
         .route("/v1/states", get(states).post(upload))
         .route("/v1/states/{id}", get(download).delete(delete_state))
         .route("/v1/conversations", get(conversations))
@@ -234,6 +236,10 @@ async fn response(State(served): Shared, Path(id): Path<String>) -> Result<Respo
 
 async fn embeddings(State(served): Shared, asked: Body) -> Result<Response, Refused> {
     embeddings::embed(&served, &body(&served, asked, served.options.max_body).await?).await
+}
+
+async fn rerank(State(served): Shared, asked: Body) -> Result<Response, Refused> {
+    rerank::rerank(&served, &body(&served, asked, served.options.max_body).await?).await
 }
 
 async fn states(State(served): Shared) -> Result<Response, Refused> {
