@@ -63,7 +63,7 @@ pub(crate) fn run() -> Result<()> {
     node(&served.base)?;
     let interpreter = python::clients(&format!("{FOLDER}/requirements.txt"))?;
     shell::run(&mut command(&interpreter, [&format!("{FOLDER}/langchain.py"), &served.base, KEY]))?;
-    page(&Served::begin(&wgoose, &[])?.base, &interpreter)?;
+    page(&Served::begin(&wgoose, &["--state-dir", &states])?.base, &interpreter)?;
     println!("all clients were answered");
     Ok(())
 }

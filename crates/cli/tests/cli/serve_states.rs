@@ -53,6 +53,20 @@ fn states_and_conversations_survive_a_killed_server() {
     assert_eq!(text(&turn(&served, json!({ "session_id": "a" }), "And then?")), second);
     assert_eq!(text(&turn(&served, json!({ "state_id": state }), "And then?")), second);
 
+    // The state after a chat is made of its messages. Texts of a random model are no UTF-8: this answer has one letter.
+    let said = |role: &str, content: &str| json!({ "role": role, "content": content });
+    let begun = turn(&served, json!({ "session_id": "letters", "logit_bias": { "98": 1e9 } }), "Say a.");
+    assert_eq!(text(&begun), "aaaaaa");
+    let made = json!({ "messages": [said("user", "Say a."), said("assistant", "aaaaaa")] });
+    let made = served.post("/v1/states", &made)["id"].clone();
+    let of_messages = text(&turn(&served, json!({ "state_id": made }), "And then?"));
+    assert_eq!(of_messages, text(&turn(&served, json!({ "session_id": "letters" }), "And then?")));
+    assert_eq!(served.ask("DELETE", &format!("/v1/states/{}", made.as_str().unwrap()), "").0, 200);
+    for messages in [json!([]), json!([said("user", "a")]), json!([said("assistant", "a")])] {
+        let (status, answer) = served.ask("POST", "/v1/states", &json!({ "messages": messages }).to_string());
+        assert!(status == 400 && answer.contains("\"param\":\"messages\""), "{answer}");
+    }
+
     // A state is a file that other tools read, and can be uploaded again.
     let mut connection = Connection::to(&served.address);
     connection.send("GET", &format!("/v1/states/{state}"), &[], "");
@@ -87,6 +101,7 @@ fn states_and_conversations_survive_a_killed_server() {
         (json!({ "prompt": "a", "session_id": "a/b" }), "session_id"),
         (json!({ "prompt": "a", "session_id": "x", "state_id": "y" }), "session_id"),
         (json!({ "prompt": "a", "return_state": true, "n": 2 }), "return_state"),
+        (json!({ "prompt": "a", "return_state": true, "max_tokens": 0 }), "max_tokens"),
     ] {
         let (status, answer) = served.ask("POST", "/v1/completions", &body.to_string());
         let error: Value = serde_json::from_str(&answer).unwrap();

@@ -60,6 +60,9 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.handle_api(b"")
 
+    def do_DELETE(self):
+        self.handle_api(b"")
+
     def do_POST(self):
         self.handle_api(self.rfile.read(int(self.headers["Content-Length"] or 0)))
 

@@ -122,6 +122,42 @@ def model_streams(bench):
 
 
 @test
+def a_chat_is_forked_from_a_saved_state(bench):
+    """The fork goes on from the state on the server; without the state, from its messages."""
+    page = bench.page
+    save, fork = "[aria-label='Save the state on the server']", "[aria-label='Fork a chat from the saved state']"
+    bench.until("document.querySelector('#model').textContent != 'wgoose'")
+    page.click("#settings-button")
+    page.fill("[name=max_tokens]", "8")
+    page.fill("[name=temperature]", "0")
+    page.click("#done")
+    bench.ask("#[stable(feature = ")
+    page.locator(save).last.click()
+    page.wait_for_selector("#notice button")
+    assert page.locator(fork).last.is_visible() and not page.locator(save).last.is_visible()
+    page.click("#notice button")
+    equal((len(bench.titles()), len(bench.answers())), (2, 1))
+    bench.ask("And then?")
+    asked = bench.asked()
+    equal([m["content"] for m in asked["messages"]], ["And then?"])
+    state, forked = asked["state_id"], bench.answers()
+    equal(len(forked), 2)
+    contains(bench.text(".note"), "8 tokens")
+    bench.ask("And now?")
+    equal((len(bench.asked()["messages"]), "state_id" in bench.asked()), (5, False))
+    # The first chat stays as it was, and can be forked again after a reload.
+    page.reload()
+    page.locator(".chats .name").nth(1).click()
+    equal(len(bench.answers()), 1)
+    page.locator(fork).click()
+    # A state that was deleted is replaced by the messages.
+    page.evaluate("(state) => fetch(`v1/states/${state}`, { method: 'DELETE' })", state)
+    bench.ask("And then?")
+    equal((len(bench.asked()["messages"]), "state_id" in bench.asked()), (3, False))
+    equal(len(bench.answers()), 2)
+
+
+@test
 def markdown_is_built_safely(bench):
     page = bench.page
     bench.ask("canned: think")

@@ -2,7 +2,7 @@
 
 use super::refused::Refused;
 use serde::Deserialize;
-use wgoose_session::{ChatMessage, conversation, next_message};
+use wgoose_session::{ChatMessage, NEXT_USER, conversation, next_message};
 
 /// The content of a message: a text, or its parts.
 #[derive(Deserialize)]
@@ -38,10 +38,23 @@ impl Content {
     }
 }
 
+/// The end of a prompt: the model answers.
+const ANSWER: &str = "Assistant:";
+
 /// A message.
 pub(super) struct Message {
     pub(super) role: String,
     pub(super) text: String,
+}
+
+/// The text of a chat that ends with an answer, up to where the next message begins.
+///
+/// # Errors
+/// As of [`prompt`].
+pub(super) fn finished(field: &str, messages: &[Message]) -> Result<String, Refused> {
+    let text = prompt(field, messages, false, false)?;
+    let said = text.strip_suffix(ANSWER).unwrap_or(&text);
+    Ok(said.to_owned() + NEXT_USER.trim_start())
 }
 
 /// The prompt of the next answer. `is_continued`: a state has the conversation before these messages.
