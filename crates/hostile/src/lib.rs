@@ -36,7 +36,7 @@ use world::{SHAPE, World};
 pub type Reads = fn(&[u8]);
 
 /// Every format by name.
-pub const ALL: [(&str, Reads); 15] = [
+pub const ALL: [(&str, Reads); 17] = [
     ("gguf", gguf),
     ("safetensors", safetensors),
     ("pth", pth),
@@ -52,6 +52,8 @@ pub const ALL: [(&str, Reads); 15] = [
     ("kernel", kernel),
     ("vocabulary", vocabulary),
     ("tokens", tokens),
+    ("request", request),
+    ("upload", upload),
 ];
 
 /// A model file: opens it, and reads a row of every weight, the vocabulary and the fingerprint.
@@ -220,4 +222,64 @@ pub fn tokens(bytes: &[u8]) {
     assert_eq!(world.decode(&world.encode(bytes)).as_deref(), Ok(bytes));
     let ids: Vec<u32> = bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
     drop(world.decode(&ids));
+}
+
+/// Paths that take requests with a body.
+const PATHS: [&str; 16] = [
+    "/v1/completions",
+    "/v1/chat/completions",
+    "/v1/responses",
+    "/v1/embeddings",
+    "/v1/rerank",
+    "/v1/states",
+    "/v1/batch/completions",
+    "/v1/state/upload",
+    "/v1/state/list",
+    "/v1/state/delete",
+    "/v1/tokens/count",
+    "/state/chat/completions",
+    "/openai/v1/chat/completions",
+    "/tokenize",
+    "/detokenize",
+    "/v1/none",
+];
+
+/// A request to the server: the first byte chooses the path, the rest is the body.
+///
+/// # Panics
+/// The server fails.
+pub fn request(bytes: &[u8]) {
+    request_status(bytes);
+}
+
+/// The status of the answer to such a request: 503 where a model would be asked.
+///
+/// # Panics
+/// The server fails.
+pub fn request_status(bytes: &[u8]) -> u16 {
+    let (path, body) = match bytes.split_first() {
+        Some((first, body)) => (PATHS[usize::from(*first) % PATHS.len()], body),
+        None => (PATHS[0], bytes),
+    };
+    let status = World::served(|server| server.post(path, "multipart/form-data; boundary=x", body));
+    assert!(status != 500, "{path} fails");
+    status
+}
+
+/// A state that is uploaded to the server: a saved one, or a tuned one as safetensors or .pth.
+///
+/// # Panics
+/// The server fails.
+pub fn upload(bytes: &[u8]) {
+    upload_status(bytes);
+}
+
+/// The status of the answer to such an upload.
+///
+/// # Panics
+/// The server fails.
+pub fn upload_status(bytes: &[u8]) -> u16 {
+    let status = World::served(|server| server.post("/v1/states", "application/octet-stream", bytes));
+    assert!(status != 500, "the upload fails");
+    status
 }

@@ -58,7 +58,7 @@ pub fn seeds() -> Result<Vec<Seed>, Box<dyn Error>> {
         format!("{id} b'{hex}' {}\n", bytes.len())
     };
     let kernel = |name: &str| world.catalogue.text(name).map(|text| text.as_bytes().to_vec()).ok_or("no such kernel");
-    Ok(vec![
+    let of_formats = vec![
         ("gguf", fs::read(world.model.path())?),
         ("safetensors", world.safetensors.clone()),
         ("safetensors", fs::read(path("rwkv7a.st"))?),
@@ -79,7 +79,59 @@ pub fn seeds() -> Result<Vec<Seed>, Box<dyn Error>> {
         ("kernel", kernel("ops/matmul/gemm_tiled.wgsl")?),
         ("vocabulary", entries.map(of_bytes).collect::<String>().into_bytes()),
         ("tokens", "A goose\u{e9} \u{1f986}\n\n  says: \0".as_bytes().to_vec()),
-    ])
+        ("upload", fs::read(path("state"))?),
+        ("upload", tuned_state()),
+        ("upload", include_bytes!("../../../oracle/goldens/tiny.pth").to_vec()),
+    ];
+    let requests = REQUESTS.iter().map(|(path, body)| ("request", [&[*path], body.as_bytes()].concat()));
+    Ok(of_formats.into_iter().chain(requests).collect())
+}
+
+/// Bodies of requests, and the numbers of their paths.
+const REQUESTS: [(u8, &str); 15] = [
+    (
+        0,
+        r#"{"prompt": ["goose", "swan"], "max_tokens": 3, "n": 2, "temperature": 0.5, "top_p": 0.9, "top_k": 40,
+            "typical_p": 1, "seed": 7, "stop": ["\n"], "stop_token_ids": [0], "logit_bias": {"5": -1.5}, "echo": true,
+            "presence_penalty": 0.1, "frequency_penalty": 0.1, "penalty_decay": 0.99, "stream": true, "priority": 1,
+            "stream_options": {"include_usage": true}}"#,
+    ),
+    (0, r#"{"prompt": [1, 2, 3], "max_tokens": -1, "session_id": "a", "return_state": true}"#),
+    (
+        1,
+        r#"{"messages": [{"role": "system", "content": "Honk."}, {"role": "user", "content": [{"type": "text",
+            "text": "a"}]}, {"role": "assistant", "content": "b", "reasoning_content": "c"}, {"role": "user",
+            "content": "d", "name": "me"}], "reasoning_effort": "low", "max_completion_tokens": 9}"#,
+    ),
+    (
+        1,
+        r#"{"messages": [{"role": "user", "content": "a"}], "think_type": "enShort", "system": "Honk.",
+            "alpha_presence": 1, "alpha_frequency": 0.1, "alpha_decay": 0.9, "stop_tokens": [0, "b"], "chunk_size": 1}"#,
+    ),
+    (
+        2,
+        r#"{"input": "a", "instructions": "b", "max_output_tokens": 3, "reasoning": {"effort": "none"}, "store": false}"#,
+    ),
+    (2, r#"{"input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "a"}]}]}"#),
+    (3, r#"{"input": ["a", "b"], "encoding_format": "base64", "dimensions": 32, "model": "a:sts"}"#),
+    (4, r#"{"query": "a", "documents": ["b", {"text": "c"}], "top_n": 1, "return_documents": true}"#),
+    (5, r#"{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}"#),
+    (6, r#"{"contents": ["a", "b"], "stream": true, "noise": 0, "pad_zero": false}"#),
+    (7, "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.pth\"\r\n\r\nhonk\r\n--x--\r\n"),
+    (10, r#"{"messages": [{"role": "user", "content": "a"}], "enable_think": true}"#),
+    (11, r#"{"session_id": "a", "contents": ["User: a\n\nAssistant:"]}"#),
+    (13, r#"{"content": "a goose"}"#),
+    (14, r#"{"tokens": [98, 99]}"#),
+];
+
+/// A tuned initial state as safetensors.
+fn tuned_state() -> Vec<u8> {
+    let (size, bytes) = (SHAPE.head_size, 4 * SHAPE.width * SHAPE.head_size);
+    let heads = SHAPE.width / size;
+    let header = format!(
+        r#"{{"blocks.0.att.time_state":{{"dtype":"F32","shape":[{heads},{size},{size}],"data_offsets":[0,{bytes}]}}}}"#
+    );
+    [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &vec![0; bytes as usize]].concat()
 }
 
 /// An index that lists some tensors of the model.

@@ -10,6 +10,7 @@ use wgoose_loader::synth::{Mix, SynthOptions, unwatched, write};
 use wgoose_loader::{Container, Model};
 use wgoose_measure::quality::{ExtendedReference, ExtendedWorkload, Reference};
 use wgoose_runtime::{CancelToken, CpuExecutor, Engine};
+use wgoose_serve::ServerWithoutModel;
 use wgoose_session::{Backend, EmbeddingCacheOptions, Session, SessionError};
 
 /// The smallest model whose quality can be told.
@@ -93,6 +94,23 @@ impl World {
     /// A session on the CPU.
     pub(crate) fn session(&self, cache: Option<EmbeddingCacheOptions>) -> Result<Session, SessionError> {
         Session::builder().backend(Backend::Cpu).embedding_cache(cache).open_model(Arc::clone(&self.model))
+    }
+
+    /// Asks the server of this thread, which stores its states in a folder.
+    ///
+    /// # Panics
+    /// The system's temporary folder cannot be written.
+    pub(crate) fn served<T>(ask: impl FnOnce(&ServerWithoutModel) -> T) -> T {
+        thread_local! {
+            static SERVED: (TempDir, ServerWithoutModel) = tempfile::tempdir()
+                .map_err(|e| e.to_string())
+                .and_then(|folder| {
+                    let server = ServerWithoutModel::new(folder.path(), SHAPE, World::get().fingerprint.clone());
+                    server.map(|server| (folder, server)).map_err(|e| e.to_string())
+                })
+                .unwrap_or_else(|e| panic!("cannot make a server to test with: {e}"));
+        }
+        SERVED.with(|(_, server)| ask(server))
     }
 
     /// Has these bytes read from a file, alone in a folder but for the folders on its way.

@@ -14,6 +14,7 @@
 //! `server` accepts connections, `guard` checks keys, hosts and origins, `api` translates requests and answers.
 //! `engine` is a thread with the model and its batch, so `/health` and `/metrics` are answered at once whatever it
 //! does. `states` stores states and conversations in a folder. `access` writes a line for each request.
+//! `untrusted` parses requests without a model.
 
 #![deny(missing_docs)]
 
@@ -26,7 +27,9 @@ mod metrics;
 mod options;
 mod server;
 mod states;
+mod untrusted;
 
 pub use error::ServeError;
 pub use options::ServeOptions;
 pub use server::{Server, Stopper};
+pub use untrusted::ServerWithoutModel;

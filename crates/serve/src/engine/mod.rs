@@ -85,6 +85,11 @@ impl Engine {
         Ok((Engine { commands, is_well }, thread, capacity))
     }
 
+    /// A handle of a thread that has ended.
+    pub(crate) fn ended() -> Engine {
+        Engine { commands: std::sync::mpsc::channel().0, is_well: Arc::default() }
+    }
+
     /// Whether the last turn succeeded.
     pub(crate) fn is_well(&self) -> bool {
         self.is_well.load(Ordering::Relaxed)
