@@ -21,6 +21,7 @@ mod sbom;
 mod sdist;
 mod shell;
 mod soak;
+mod soak_server;
 mod steps;
 mod test;
 mod venv;
@@ -53,6 +54,8 @@ enum Verb {
     Kills(kills::Args),
     /// Soak test: a session does everything for a long time, with constant answers and constant memory
     Soak(soak::Args),
+    /// Soak test of the server: a thousand clients stall, hang up and flood while others compare answers
+    SoakServer(soak_server::Args),
     /// Asks the server with curl, OpenAI's client for Node and LangChain, which it installs below target/
     Clients,
     /// Writes the list of crates in a released binary, as CycloneDX
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Verb::Evidence(args) => evidence::run(&args),
         Verb::Kills(args) => kills::run(&args),
         Verb::Soak(args) => soak::run(&args),
+        Verb::SoakServer(args) => soak_server::run(&args),
         Verb::Clients => clients::run(),
         Verb::Sbom(args) => sbom::run(&args),
         Verb::Licences(args) => licences::run(&args),

@@ -31,6 +31,11 @@ impl Wgoose {
         Ok(Wgoose(target().join(folder).join(format!("wgoose{}", env::consts::EXE_SUFFIX))))
     }
 
+    /// A tool that is already built.
+    pub(crate) fn built(path: PathBuf) -> Self {
+        Wgoose(path)
+    }
+
     /// Where it lies.
     pub(crate) fn path(&self) -> &Path {
         &self.0
