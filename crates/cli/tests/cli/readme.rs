@@ -65,6 +65,17 @@ const COMMANDS: &[(&str, How, &[&str])] = &[
     ),
     ("wgoose chat model.gguf --think", Instead("echo Honk? | wgoose chat model.gguf --think -n 8"), &["<think"]),
     ("wgoose serve model.gguf", Left("it never ends; serve.rs asks it"), &[]),
+    ("cp target/release/wgoose deploy/", Left("a container is not for a test"), &[]),
+    ("podman build --tag wgoose deploy", Left("it needs podman and packages of Debian"), &[]),
+    (
+        "podman run -p 127.0.0.1:8080:8080 --device /dev/dri -v ./models:/models:ro -v wgoose:/var/lib/wgoose wgoose",
+        Left("it never ends"),
+        &[],
+    ),
+    ("install -m 755 target/release/wgoose /usr/local/bin/", Left("it changes the system"), &[]),
+    ("install -m 644 deploy/wgoose.service /etc/systemd/system/", Left("it changes the system"), &[]),
+    ("install -m 600 deploy/wgoose.conf /etc/wgoose.conf", Left("it changes the system"), &[]),
+    ("systemctl enable --now wgoose", Left("it changes the system"), &[]),
     (
         "wgoose bench model.gguf",
         Instead("wgoose bench model.gguf --prompt-tokens 8 --decode 1 --decode-tokens 8 --runs 1"),
