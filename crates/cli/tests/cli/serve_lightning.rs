@@ -1,5 +1,5 @@
-//! `wgoose serve` for clients of rwkv_lightning and rwkv_lightning_cuda: the requests of their documents and of their
-//! own page, sent with the address of this server.
+//! `wgoose serve` for clients of rwkv_lightning and rwkv_lightning_cuda: requests as in their documents and as their
+//! page sends them.
 
 use crate::adapters::save_lora;
 use crate::binary::synth;
