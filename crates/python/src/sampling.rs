@@ -44,7 +44,7 @@ impl Sampling<'_, '_> {
             seed: self.seed.unwrap_or_else(any_seed),
         };
         let (max_tokens, stop_strings) = (self.max_tokens.unwrap_or(usize::MAX), input::stops(self.stop)?);
-        Ok(GenerateOptions { sampling, max_tokens, stop_tokens, stop_strings })
+        Ok(GenerateOptions { sampling, max_tokens, stop_tokens, stop_strings, grammar: None })
     }
 }
 

@@ -12,6 +12,7 @@
 //! sequences.
 
 mod event;
+mod masks;
 mod request;
 mod schedule;
 mod sequence;

@@ -5,6 +5,7 @@ use super::{BatchEvent, SequenceId, SessionBatch, StateEnd};
 use crate::SessionError;
 use crate::chat::AnswerEnd;
 use crate::generate::{Ending, GenerateOptions, Generated, continuation};
+use crate::grammar::{Matcher, rule_out};
 use crate::prefix::Snapshot;
 use crate::tokenizer::Tokenizer;
 use std::collections::BTreeMap;
@@ -18,17 +19,17 @@ use wgoose_runtime::{BatchError, Continuation, DecodeError, IN_FLIGHT, Outputs, 
 const MIN_CACHED_PROMPT: usize = 512;
 
 /// A sequence that ended in a turn.
-struct EndedSequence {
-    id: SequenceId,
-    slot: Option<usize>,
+pub(super) struct EndedSequence {
+    pub(super) id: SequenceId,
+    pub(super) slot: Option<usize>,
     /// The tokens of its state, if the prefix cache is to keep it.
-    cached: Option<Vec<u32>>,
+    pub(super) cached: Option<Vec<u32>>,
     /// Its result, if the state has to be returned before it.
-    returns: Option<ReturnedState>,
+    pub(super) returns: Option<ReturnedState>,
 }
 
 /// A result that waits for its state.
-struct ReturnedState {
+pub(super) struct ReturnedState {
     end: StateEnd,
     options: Arc<GenerateOptions>,
     rest: String,
@@ -69,7 +70,8 @@ impl SessionBatch {
     }
 
     /// One turn: admits queued sequences, prefills one chunk, and decodes up to `most` steps: one while prompts are
-    /// being prefilled, else at most 50 ms of them, and none beyond the first `max_tokens` that a sequence reaches.
+    /// being prefilled or a sequence has a grammar, else at most 50 ms of them, and none beyond the first `max_tokens`
+    /// that a sequence reaches.
     /// Events arrive as they happen. Returns the number of decode steps.
     ///
     /// # Errors
@@ -159,12 +161,18 @@ impl SessionBatch {
 
     /// Decodes up to `most` steps; returns the number of steps.
     fn decode(&mut self, most: usize, on_event: OnEvent<'_>) -> Result<usize, SessionError> {
-        let ids: Vec<SequenceId> = self.schedule.decoding().collect();
+        let mut ids: Vec<SequenceId> = self.schedule.decoding().collect();
         let left = ids.iter().filter_map(|id| self.sequences.get(id)).map(BatchSequence::left).min();
         let Some(left) = left else { return Ok(0) };
         let (begun, mut ended) = (Instant::now(), Vec::new());
-        let steps = if self.engine.can_decode() { self.schedule.steps(most.min(left)) } else { 1 };
-        let decoded = match self.engine.can_decode() {
+        let has_grammar = self.has_grammar(&ids);
+        if has_grammar {
+            self.compute_masks(&mut ids, &mut ended, on_event);
+        }
+        let is_on_device = self.engine.can_decode() && !has_grammar;
+        let steps = if is_on_device { self.schedule.steps(most.min(left)) } else { 1 };
+        let decoded = match is_on_device {
+            _ if ids.is_empty() => Ok(()),
             true => self.decode_on_device(&ids, steps, &mut ended, on_event),
             false => self.decode_here(&ids, &mut ended, on_event),
         };
@@ -260,8 +268,11 @@ impl SessionBatch {
             .collect();
         let read: Vec<Sequence<'_>> =
             reads.iter().map(|(slot, tokens)| Sequence { slot: *slot, tokens, outputs: Outputs::Last }).collect();
-        for (id, logits) in ids.iter().zip(engine.forward(&read)?) {
+        for (id, mut logits) in ids.iter().zip(engine.forward(&read)?) {
             let Some(sequence) = sequences.get_mut(id) else { continue };
+            if let Some(mask) = sequence.matcher.as_ref().and_then(Matcher::mask) {
+                rule_out(&mut logits, mask);
+            }
             match sequence.sampler.sample(&logits) {
                 Ok(token) => push(sequences, tokenizer, *id, token, ended, on_event),
                 Err(why) => {
