@@ -87,6 +87,7 @@ impl Server {
     pub fn run(self, session: Session, on_ready: impl FnOnce(usize)) -> Result<(), ServeError> {
         let Server { listener, options, stop: (_sender, stop) } = self;
         let (metrics, tokenizer) = (Arc::new(Metrics::new()), session.tokenizer()?.clone());
+        let grammars = Arc::clone(session.grammars()?);
         let embedding = EmbedOptions::of(session.model());
         let states = match &options.state_folder {
             Some(folder) => {
@@ -98,7 +99,7 @@ impl Server {
         };
         let (engine, thread, capacity) = Engine::begin(session, options.parallel, options.queue, Arc::clone(&metrics))?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-        let served = Arc::new(Served { options, engine, tokenizer, embedding, states, metrics, since });
+        let served = Arc::new(Served { options, engine, tokenizer, grammars, embedding, states, metrics, since });
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
         let ended = runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener)?;

@@ -33,6 +33,8 @@ mod resume;
 #[cfg(unix)]
 mod serve;
 mod serve_states;
+mod serve_structure;
+mod serve_tools;
 mod served;
 mod shards;
 mod signals;

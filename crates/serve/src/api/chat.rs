@@ -4,9 +4,11 @@ use super::Served;
 use super::answer::{ChatRequest, Kind, TextRequest};
 use super::fields::Fields;
 use super::generation::Generation;
-use super::messages::{Content, Message, is_thinking, prompt};
+use super::messages::{Content, Conversation, Message, SentCall, is_thinking, prompt};
 use super::refused::Refused;
 use super::start::StateFields;
+use super::structure::Beginning;
+use super::tools::Tools;
 use axum::response::Response;
 use serde::Deserialize;
 use wgoose_session::{NEXT_USER, THINKING};
@@ -24,6 +26,10 @@ struct SentMessage {
     role: String,
     /// Null in answers without text.
     content: Option<Content>,
+    /// Calls of an earlier answer.
+    tool_calls: Option<Vec<SentCall>>,
+    /// The call that a message of role 'tool' has the result of.
+    tool_call_id: Option<String>,
     /// The template has no names of participants.
     #[serde(default, rename = "name")]
     _name: Option<String>,
@@ -35,15 +41,23 @@ struct SentMessage {
 }
 
 impl SentMessage {
-    fn message(self) -> Result<Message, Refused> {
-        let text = match self.content {
-            Some(content) => content.text(FIELD)?,
-            None if self.role == "assistant" => String::new(),
-            None => {
-                return Err(Refused::field(FIELD, format_args!("a message of role '{}' has no content", self.role)));
+    fn add_to(self, conversation: &mut Conversation) -> Result<(), Refused> {
+        let SentMessage { role, content, tool_calls, tool_call_id, .. } = self;
+        let text = content.map(|content| content.text(FIELD)).transpose()?;
+        let calls = tool_calls.unwrap_or_default();
+        match (role.as_str(), text) {
+            ("tool", Some(text)) => conversation.add_result(tool_call_id.as_deref(), text),
+            ("assistant", text) => {
+                conversation.add_answer(text.unwrap_or_default(), calls);
+                Ok(())
             }
-        };
-        Ok(Message { role: self.role, text })
+            (_, Some(text)) if calls.is_empty() && tool_call_id.is_none() => {
+                conversation.add(Message { role, text });
+                Ok(())
+            }
+            (_, Some(_)) => Err(Refused::field(FIELD, format_args!("a message of role '{role}' calls no tools"))),
+            (_, None) => Err(Refused::field(FIELD, format_args!("a message of role '{role}' has no content"))),
+        }
     }
 }
 
@@ -69,10 +83,22 @@ pub(super) async fn chat(served: &Served, body: &[u8]) -> Result<Response, Refus
     let sent: Vec<SentMessage> = fields.need(FIELD)?;
     let think = takes_thinking(&mut fields)?;
     let state = StateFields::take(&mut fields)?;
+    let (tools, _) = Tools::take(&mut fields)?;
     fields.finish()?;
     generation.options.stop_strings.push(NEXT_USER.to_owned());
+    let structure = generation.structure.take();
+    generation.options.grammar = match (&tools, structure) {
+        (Some(tools), structure) => Some(tools.compile(served, structure.as_ref(), think).await?),
+        (None, Some(structure)) => Some(structure.compile(served, Beginning::Answer(think)).await?),
+        (None, None) => None,
+    };
+    let mut conversation = Conversation::new(FIELD);
+    sent.into_iter().try_for_each(|message| message.add_to(&mut conversation))?;
+    let mut messages = conversation.messages();
     let start = state.start(served, generation.count).await?;
-    let mut messages = sent.into_iter().map(SentMessage::message).collect::<Result<Vec<_>, _>>()?;
+    if let Some(tools) = tools.as_ref().filter(|_| start.turns.is_empty()) {
+        tools.tell(&mut messages);
+    }
     let text = prompt(FIELD, &messages, !start.turns.is_empty(), think)?;
     let message = messages.pop().map(|message| message.text).unwrap_or_default();
     let prompt = served.tokenizer.encode(text.as_bytes());
@@ -81,6 +107,7 @@ pub(super) async fn chat(served: &Served, body: &[u8]) -> Result<Response, Refus
         return Err(Refused::field(FIELD, format_args!("{got} tokens are more than the {most} allowed")));
     }
     let (prompts, openings) = (vec![prompt], vec![String::new()]);
-    let chat = Some(ChatRequest { message, opening: if think { THINKING } else { "" } });
+    let calls = tools.as_ref().map(Tools::reader);
+    let chat = Some(ChatRequest { message, opening: if think { THINKING } else { "" }, calls });
     TextRequest { kind: Kind::Chat, prompts, generation, openings, chat, start }.answer(served).await
 }

@@ -13,9 +13,11 @@ mod responses;
 mod start;
 mod states;
 mod stream;
+mod structure;
 mod texts;
 mod thoughts;
 mod tokens;
+mod tools;
 
 use crate::ServeOptions;
 use crate::engine::Engine;
@@ -33,6 +35,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::time::timeout;
 use wgoose_session::EmbedOptions;
+use wgoose_session::grammar::GrammarCompiler;
 use wgoose_session::tokenizer::Tokenizer;
 
 /// The state that all handlers share.
@@ -40,6 +43,7 @@ pub(crate) struct Served {
     pub(crate) options: ServeOptions,
     pub(crate) engine: Engine,
     pub(crate) tokenizer: Tokenizer,
+    pub(crate) grammars: Arc<GrammarCompiler>,
     /// Embedding options of the model.
     pub(crate) embedding: EmbedOptions,
     /// States in a folder, if the server has one.
