@@ -6,12 +6,13 @@ use crate::grammar::{GrammarError, Matcher};
 use rayon::prelude::*;
 
 impl SessionBatch {
-    /// Whether any of these sequences has a grammar.
-    pub(super) fn has_grammar(&self, ids: &[SequenceId]) -> bool {
-        ids.iter().filter_map(|id| self.sequences.get(id)).any(|sequence| sequence.matcher.is_some())
+    /// Whether a sequence has a grammar.
+    pub(super) fn has_grammar(&self, id: SequenceId) -> bool {
+        self.sequences.get(&id).is_some_and(|sequence| sequence.matcher.is_some())
     }
 
-    /// Computes the masks of these sequences, in parallel. Sequences whose grammar cannot continue leave.
+    /// Computes the masks of those of these sequences that have a grammar, in parallel. Sequences whose grammar cannot
+    /// continue leave.
     pub(super) fn compute_masks(
         &mut self,
         ids: &mut Vec<SequenceId>,

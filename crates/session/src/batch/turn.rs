@@ -161,24 +161,25 @@ impl SessionBatch {
 
     /// Decodes up to `most` steps; returns the number of steps.
     fn decode(&mut self, most: usize, on_event: OnEvent<'_>) -> Result<usize, SessionError> {
-        let mut ids: Vec<SequenceId> = self.schedule.decoding().collect();
+        let ids: Vec<SequenceId> = self.schedule.decoding().collect();
         let left = ids.iter().filter_map(|id| self.sequences.get(id)).map(BatchSequence::left).min();
         let Some(left) = left else { return Ok(0) };
         let (begun, mut ended) = (Instant::now(), Vec::new());
-        let has_grammar = self.has_grammar(&ids);
-        if has_grammar {
-            self.compute_masks(&mut ids, &mut ended, on_event);
+        // Devices sample without masks: sequences with a grammar are sampled here, the others where they are alone.
+        let is_here = |id: &SequenceId| !self.engine.can_decode() || self.has_grammar(*id);
+        let (mut here, there): (Vec<SequenceId>, Vec<SequenceId>) = ids.into_iter().partition(is_here);
+        let steps = if here.is_empty() { self.schedule.steps(most.min(left)) } else { 1 };
+        self.compute_masks(&mut here, &mut ended, on_event);
+        if !here.is_empty() {
+            self.decode_here(&here, &mut ended, on_event)?;
         }
-        let is_on_device = self.engine.can_decode() && !has_grammar;
-        let steps = if is_on_device { self.schedule.steps(most.min(left)) } else { 1 };
-        let decoded = match is_on_device {
-            _ if ids.is_empty() => Ok(()),
-            true => self.decode_on_device(&ids, steps, &mut ended, on_event),
-            false => self.decode_here(&ids, &mut ended, on_event),
+        let decoded = match there.is_empty() {
+            true => Ok(()),
+            false => self.decode_on_device(&there, steps, &mut ended, on_event),
         };
         match decoded {
             Ok(()) => self.schedule.decoded(steps, begun.elapsed()),
-            Err(why) => self.restart_without_failed(why, &ids, &mut ended, on_event)?,
+            Err(why) => self.restart_without_failed(why, &there, &mut ended, on_event)?,
         }
         for EndedSequence { id, slot, cached, returns } in ended {
             if let (Some(slot), Some(tokens)) = (slot, cached) {
