@@ -9,6 +9,7 @@ mod generation;
 mod messages;
 mod progress;
 mod refused;
+mod response_input;
 mod responses;
 mod start;
 mod states;

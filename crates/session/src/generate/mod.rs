@@ -92,7 +92,9 @@ impl Session {
 
     /// A sampler with these options, if they make sense for the model.
     fn sampler(&self, options: &GenerateOptions) -> Result<Sampler, SessionError> {
-        options.sampling.check_tokens(self.model.shape().vocab)?;
+        let vocab = self.model.shape().vocab;
+        options.sampling.check_tokens(vocab)?;
+        options.grammar.as_ref().map_or(Ok(()), |grammar| grammar.check(vocab))?;
         Ok(Sampler::new(options.sampling.clone())?)
     }
 }

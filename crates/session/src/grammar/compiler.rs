@@ -38,7 +38,7 @@ pub struct Grammar(pub(super) Arc<GrammarKind>);
 /// A grammar that applies at once, or one that waits.
 pub(super) enum GrammarKind {
     /// The parser at its beginning.
-    Parser(Mutex<llguidance::Matcher>, Arc<GrammarVocabulary>),
+    Parser(Box<Mutex<llguidance::Matcher>>, Arc<GrammarVocabulary>),
     Lazy(Lazy),
 }
 
@@ -89,7 +89,7 @@ impl GrammarCompiler {
         let matcher = llguidance::Matcher::new(parsers.create_parser(parsed));
         match matcher.get_error() {
             Some(why) => Err(refused(reason(why))),
-            None => Ok(Grammar(Arc::new(GrammarKind::Parser(Mutex::new(matcher), Arc::clone(vocabulary))))),
+            None => Ok(Grammar(Arc::new(GrammarKind::Parser(Box::new(Mutex::new(matcher)), Arc::clone(vocabulary))))),
         }
     }
 
@@ -110,6 +110,17 @@ impl Grammar {
     /// A matcher at the beginning of a text.
     pub fn matcher(&self) -> Matcher {
         Matcher::new(self)
+    }
+
+    /// Checks that it was compiled for a model of so many token ids.
+    ///
+    /// # Errors
+    /// It was not.
+    pub(crate) fn check(&self, ours: u32) -> Result<(), GrammarError> {
+        match (self.vocabulary().rows(), ours as usize) {
+            (theirs, ours) if theirs == ours => Ok(()),
+            (theirs, ours) => Err(GrammarError::OtherVocabulary { theirs, ours }),
+        }
     }
 
     pub(super) fn vocabulary(&self) -> &Arc<GrammarVocabulary> {

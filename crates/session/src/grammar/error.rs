@@ -25,6 +25,14 @@ pub enum GrammarError {
         /// What is wrong.
         why: &'static str,
     },
+    /// A grammar of another vocabulary.
+    #[error("the grammar is for a model of {theirs} token ids, this one has {ours}: compile it for this model")]
+    OtherVocabulary {
+        /// Token ids of the model that it was compiled for.
+        theirs: usize,
+        /// Token ids of this model.
+        ours: usize,
+    },
     /// The parser gave up within a text.
     #[error("the grammar cannot continue this text: {0}")]
     Stuck(String),

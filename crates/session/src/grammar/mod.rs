@@ -8,6 +8,7 @@
 //! [`Grammar::after`] waits for a text, such as the end of thoughts or the beginning of a tool call, before a grammar
 //! applies; every token is allowed until then.
 
+mod closed;
 mod compiler;
 mod error;
 mod gbnf;

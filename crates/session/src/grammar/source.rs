@@ -1,5 +1,6 @@
 //! Sources of grammars, and what the parser is given for them.
 
+use super::closed::close;
 use super::error::{GrammarError, reason};
 use super::gbnf;
 use llguidance::api::{GrammarWithLexer, TopLevelGrammar};
@@ -17,7 +18,8 @@ const LEAD: &str = r"/[ \n]{1,2}/";
 pub enum GrammarSource {
     /// Any JSON object.
     JsonObject,
-    /// JSON of a schema; properties come in the order of the schema.
+    /// JSON of a schema; properties come in the order of the schema, and others only where it has
+    /// `additionalProperties` or the like.
     JsonSchema(Value),
     /// A text that a regular expression, in the notation of the crate `regex`, matches as a whole.
     Regex(String),
@@ -96,6 +98,7 @@ impl Rules {
 /// A schema with our limit of blanks.
 fn schema(mut schema: Value) -> Result<GrammarWithLexer, GrammarError> {
     let refused = |why: &str| Err(GrammarError::Refused { kind: "the JSON schema", why: reason(why) });
+    close(&mut schema);
     match &mut schema {
         Value::Object(fields) if fields.contains_key("x-guidance") => {
             refused("'x-guidance' is no keyword of JSON Schema: leave it out")

@@ -29,6 +29,11 @@ impl GrammarVocabulary {
         GrammarVocabulary { tokenizer, trie, sorted, all }
     }
 
+    /// Number of token ids.
+    pub(super) fn rows(&self) -> usize {
+        self.trie.vocab_size()
+    }
+
     /// The bytes of a token.
     pub(super) fn bytes(&self, token: u32) -> &[u8] {
         match token {

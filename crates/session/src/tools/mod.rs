@@ -1,4 +1,4 @@
-//! Tools: functions that a model can call. What it is told of them, the grammar of its calls, and how they are read.
+//! Tools: functions that a model can call. Here are their description for the model, the grammar of calls, and their reader.
 //!
 //! There is no published template of RWKV-7 G1 models for tools. The form here is that of RWKV's own server: the system
 //! message describes the tools, and a call is JSON between `<tool_call>` and `</tool_call>`. The models write other forms

@@ -1,4 +1,4 @@
-//! What a model is told of tools, of its earlier calls, and of their results.
+//! The texts of a prompt with tools: descriptions, earlier calls, and their results.
 
 use super::call::{Tool, ToolCall};
 use serde_json::{Value, json};

@@ -91,6 +91,16 @@ fn properties_come_in_the_order_of_the_schema() {
 }
 
 #[test]
+fn properties_that_a_schema_does_not_name_are_left_out() {
+    let named = json!({ "type": "object", "properties": { "a": { "type": "null" } } });
+    let mut open = named.clone();
+    open["additionalProperties"] = json!({ "type": "null" });
+    let more = r#"{"a": null, "b": null}"#;
+    check(&compile(&GrammarSource::JsonSchema(named)), &[r#"{"a": null}"#, "{}"], &[more]);
+    check(&compile(&GrammarSource::JsonSchema(open)), &[more, "{}"], &[]);
+}
+
+#[test]
 fn an_answer_may_begin_with_blanks_but_json_has_few() {
     let answer = compiler().compile_answer(&GrammarSource::JsonObject).unwrap();
     check(&answer, &["{}", " {}", "\n\n{}", "\n {}"], &["   {}", "{} ", "a{}"]);
@@ -232,9 +242,10 @@ fn validates(schema: &Value, value: &Value) -> bool {
     }
     match (schema["type"].as_str().unwrap_or_default(), value) {
         ("boolean", Value::Bool(_)) | ("null", Value::Null) => true,
-        ("integer", Value::Number(n)) => {
-            n.as_i64().is_some_and(|n| (number("minimum")..=number("maximum")).contains(&n))
-        }
+        // -0 is an integer, too.
+        ("integer", Value::Number(n)) => n
+            .as_f64()
+            .is_some_and(|n| n.fract() == 0.0 && (number("minimum") as f64..=number("maximum") as f64).contains(&n)),
         ("string", Value::String(text)) => text.chars().count() as i64 <= number("maxLength"),
         ("array", Value::Array(items)) => {
             items.len() as i64 <= number("maxItems") && items.iter().all(|item| validates(&schema["items"], item))

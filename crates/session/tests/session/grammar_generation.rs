@@ -4,8 +4,9 @@ use crate::support::{on_cpu, tiny};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
-use wgoose_session::grammar::{Grammar, GrammarSource};
+use wgoose_session::grammar::{Grammar, GrammarCompiler, GrammarSource};
 use wgoose_session::sampling::SamplerOptions;
+use wgoose_session::tokenizer::Tokenizer;
 use wgoose_session::{
     BatchEvent, BatchRequest, Chat, ChatOptions, Ending, GenerateOptions, Generated, GenerationEvent, Session,
     SessionError,
@@ -105,6 +106,17 @@ fn a_grammar_ends_the_text_whatever_the_stop_tokens_are() {
     });
     ruled_out.sampling.bias = beginnings.map(|token| (token, f32::NEG_INFINITY)).collect();
     assert!(matches!(generate(&mut session, &ruled_out), Err(SessionError::Sample(_))));
+}
+
+#[test]
+fn a_grammar_of_another_vocabulary_is_refused() {
+    let mut session = on_cpu(&tiny(1));
+    let bytes = GrammarCompiler::new(Tokenizer::bytes(), 256);
+    let options = under(&bytes.compile(&GrammarSource::JsonObject).unwrap(), 1.0, 3);
+    let why = generate(&mut session, &options).unwrap_err().to_string();
+    assert!(why.contains("256 token ids, this one has 320"), "{why}");
+    let joined = session.batch(1).unwrap().join(b"A goose", &options);
+    assert_eq!(joined.unwrap_err().to_string(), why);
 }
 
 #[test]
