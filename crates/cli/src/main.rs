@@ -15,6 +15,7 @@ mod plan_text;
 mod progress;
 mod sampling;
 mod signals;
+mod structure;
 mod texts;
 mod timeline;
 mod tuning;

@@ -47,6 +47,7 @@ pub(crate) fn of_session(error: &SessionError) -> PyErr {
         SessionError::Vocabulary(_)
         | SessionError::GivenVocabulary(_)
         | SessionError::SamplerOptions(_)
+        | SessionError::Grammar(_)
         | SessionError::NoEmbeddingHead { .. }
         | SessionError::HeadLevel
         | SessionError::EndInText { .. }

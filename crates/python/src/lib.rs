@@ -23,6 +23,7 @@ mod error;
 mod evaluate;
 mod fork;
 mod generation;
+mod grammar;
 mod handoff;
 mod input;
 mod interrupt;
@@ -44,6 +45,7 @@ fn wgoose(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<model::Model>()?;
     module.add_class::<generation::Generation>()?;
+    module.add_class::<grammar::Grammar>()?;
     module.add_class::<completion::CompletionStream>()?;
     module.add_class::<state::State>()?;
     module.add_function(wrap_pyfunction!(tune::tune, module)?)?;

@@ -7,6 +7,7 @@ use crate::embedding::{array, dims, embed, options as embed_options};
 use crate::error::{Error, InputError, LoadError, of_session};
 use crate::fork::{self, OfProcess};
 use crate::generation::{Generation, finish_reason};
+use crate::grammar::{self, Grammar};
 use crate::input;
 use crate::load::{Adapter, Bytes, Merging, Options};
 use crate::running;
@@ -22,7 +23,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use wgoose_loader as loader;
 use wgoose_session::tokenizer::Tokenizer;
-use wgoose_session::{ModelVocabularyError, Session, SessionError, one_line};
+use wgoose_session::{ModelVocabularyError, Session, SessionError, after_thoughts, one_line};
 
 /// An RWKV-7 model, and the state of what it has read.
 ///
@@ -180,6 +181,32 @@ impl Model {
         Ok(PyBytes::new(tokens.py(), &self.bytes_of(tokens.py(), &self.tokens(tokens)?)?))
     }
 
+    /// Compiles a grammar for this model: of JSON of a schema (a dict or its JSON), of what a regular expression matches as
+    /// a whole, of one of several texts, or of a grammar in Lark's notation or llama.cpp's (GBNF).
+    ///
+    /// answer: a blank may come before the text, as a chat's prompt ends with "Assistant:". think: it applies once the
+    /// thoughts have ended.
+    ///
+    /// Raises InputError where it cannot be honoured.
+    #[pyo3(signature = (*, json_schema=None, regex=None, choice=None, grammar=None, answer=false, think=false))]
+    fn grammar(
+        &self,
+        py: Python<'_>,
+        json_schema: Option<&Bound<'_, PyAny>>,
+        regex: Option<String>,
+        choice: Option<Vec<String>>,
+        grammar: Option<String>,
+        answer: bool,
+        think: bool,
+    ) -> PyResult<Grammar> {
+        let source = grammar::source(json_schema, regex, choice, grammar)?;
+        let compiler = self.with(py, |session| Ok(Arc::clone(session.grammars()?)))?;
+        let compiled =
+            outside(py, || if answer { compiler.compile_answer(&source) } else { compiler.compile(&source) })?;
+        let compiled = compiled.map_err(|why| of_session(&why.into()))?;
+        Ok(Grammar(if think { after_thoughts(compiled.clone()).unwrap_or(compiled) } else { compiled }))
+    }
+
     /// Continues a prompt, text or token ids: an iterator over text as it comes.
     ///
     /// max_tokens None goes on until the text ends by itself. temperature 0 is greedy; top_p keeps the likeliest tokens whose
@@ -188,14 +215,16 @@ impl Model {
     /// draws one. stop: a string, or several, before which the text ends; stop_tokens: tokens that end it as end-of-text (0)
     /// does. presence_penalty is subtracted from the logit of every token chosen before, frequency_penalty for each time that
     /// it was; penalty_decay: factor by which these counts shrink with every token. logit_bias: a dict of tokens and what is
-    /// added to their logits; minus infinity never chooses one.
+    /// added to their logits; minus infinity never chooses one. grammar: what the text has to be, see `grammar`.
     ///
     /// Raises InputError, DeviceError; KeyboardInterrupt ends the generation.
     #[pyo3(signature = (prompt, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None, *,
-        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, typical=1.0, logit_bias=None, stop_tokens=None))]
+        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, typical=1.0, logit_bias=None, stop_tokens=None,
+        grammar=None))]
     #[pyo3(
         text_signature = "($self, prompt, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None, *, \
-        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, typical=1.0, logit_bias=None, stop_tokens=None)"
+        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, typical=1.0, logit_bias=None, stop_tokens=None, \
+        grammar=None)"
     )]
     fn generate(
         &self,
@@ -212,6 +241,7 @@ impl Model {
         typical: f32,
         logit_bias: Option<BTreeMap<u32, f32>>,
         stop_tokens: Option<Vec<u32>>,
+        grammar: Option<&Bound<'_, Grammar>>,
     ) -> PyResult<Generation> {
         let sampling = Sampling {
             max_tokens,
@@ -226,6 +256,7 @@ impl Model {
             typical,
             logit_bias,
             stop_tokens,
+            grammar: grammar.map(Bound::get),
         };
         self.start(prompt.py(), self.tokens(prompt)?, sampling)
     }
@@ -236,7 +267,8 @@ impl Model {
     ///
     /// Raises InputError, DeviceError; KeyboardInterrupt between steps.
     #[pyo3(signature = (prompts, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None, *, together=16,
-        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, typical=1.0, logit_bias=None, stop_tokens=None))]
+        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, typical=1.0, logit_bias=None, stop_tokens=None,
+        grammar=None))]
     fn generate_batch<'py>(
         &self,
         py: Python<'py>,
@@ -254,6 +286,7 @@ impl Model {
         typical: f32,
         logit_bias: Option<BTreeMap<u32, f32>>,
         stop_tokens: Option<Vec<u32>>,
+        grammar: Option<&Bound<'_, Grammar>>,
     ) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let sampling = Sampling {
             max_tokens,
@@ -268,6 +301,7 @@ impl Model {
             typical,
             logit_bias,
             stop_tokens,
+            grammar: grammar.map(Bound::get),
         };
         if together == 0 {
             return Err(InputError::new_err("together is at least 1"));
@@ -289,7 +323,7 @@ impl Model {
     /// The options are those of `generate`; echo puts the prompt before the text.
     #[pyo3(signature = (prompt, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None, stream=false,
         echo=false, presence_penalty=0.0, frequency_penalty=0.0, *, penalty_decay=1.0, typical=1.0, logit_bias=None,
-        stop_tokens=None))]
+        stop_tokens=None, grammar=None))]
     fn create_completion<'py>(
         &self,
         prompt: &Bound<'py, PyAny>,
@@ -307,6 +341,7 @@ impl Model {
         typical: f32,
         logit_bias: Option<BTreeMap<u32, f32>>,
         stop_tokens: Option<Vec<u32>>,
+        grammar: Option<&Bound<'_, Grammar>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = prompt.py();
         let sampling = Sampling {
@@ -322,6 +357,7 @@ impl Model {
             typical,
             logit_bias,
             stop_tokens,
+            grammar: grammar.map(Bound::get),
         };
         let tokens = self.tokens(prompt)?;
         let echo = match (echo, input::bytes(prompt)) {

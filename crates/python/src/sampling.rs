@@ -1,6 +1,7 @@
 //! How text is generated, as it comes from Python.
 
 use crate::error::InputError;
+use crate::grammar::Grammar;
 use crate::input;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ pub(crate) struct Sampling<'a, 'py> {
     pub(crate) typical: f32,
     pub(crate) logit_bias: Option<BTreeMap<u32, f32>>,
     pub(crate) stop_tokens: Option<Vec<u32>>,
+    pub(crate) grammar: Option<&'a Grammar>,
 }
 
 impl Sampling<'_, '_> {
@@ -43,8 +45,9 @@ impl Sampling<'_, '_> {
             bias: self.logit_bias.unwrap_or_default().into_iter().collect(),
             seed: self.seed.unwrap_or_else(any_seed),
         };
+        let grammar = self.grammar.map(|grammar| grammar.0.clone());
         let (max_tokens, stop_strings) = (self.max_tokens.unwrap_or(usize::MAX), input::stops(self.stop)?);
-        Ok(GenerateOptions { sampling, max_tokens, stop_tokens, stop_strings })
+        Ok(GenerateOptions { sampling, max_tokens, stop_tokens, stop_strings, grammar })
     }
 }
 

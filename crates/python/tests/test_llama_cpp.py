@@ -6,6 +6,7 @@ import inspect
 import itertools
 import json
 import pickle
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import wgoose
-from wgoose.llama_cpp import Llama, LlamaState
+from wgoose.llama_cpp import Llama, LlamaGrammar, LlamaState
 
 PROMPT = "A goose flies"
 HOT = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "seed": 1}
@@ -221,7 +222,7 @@ def test_context_manager(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"min_p": 0.05}, {"repeat_penalty": 1.1}, {"grammar": "x"}, {"logits_processor": [print]}, {"mirostat_mode": 2}],
+    [{"min_p": 0.05}, {"repeat_penalty": 1.1}, {"logits_processor": [print]}, {"mirostat_mode": 2}],
 )
 def test_options_that_cannot_be_honoured(path: Path, options: dict) -> None:
     """They are refused, by name, and what to do is said."""
@@ -245,11 +246,36 @@ def test_options_that_are_there_for_scripts(path: Path, capsys: pytest.CaptureFi
             Llama(path, **options)
     with pytest.raises(wgoose.InputError, match="functions"):
         llm.create_chat_completion(TALK, functions=[{}])
-    with pytest.raises(wgoose.InputError, match="response_format"):
-        llm.create_chat_completion(TALK, response_format={"type": "json_object"})
     for wrong in [lambda: Llama(path, no_such=1), lambda: llm(PROMPT, no_such=1)]:
         with pytest.raises(TypeError, match="no_such"):
             wrong()
+
+
+def test_grammars(path: Path) -> None:
+    """A model of random weights writes what a grammar, or a response format, says."""
+    llm = Llama(path, cpu=True)
+    gbnf = LlamaGrammar.from_string('root ::= "a" [b-c]{3}')
+    text = llm(PROMPT, max_tokens=20, grammar=gbnf)["choices"][0]
+    assert re.fullmatch("a[bc]{3}", text["text"]) and text["finish_reason"] == "stop"
+    schema = {
+        "type": "object",
+        "properties": {"b": {"enum": [1, 2]}, "a": {"type": "boolean"}},
+        "required": ["b", "a"],
+        "additionalProperties": False,
+    }
+    as_format = {"response_format": {"type": "json_object", "schema": schema}}
+    for how in [as_format, {"grammar": LlamaGrammar.from_json_schema(json.dumps(schema))}]:
+        answer = llm.create_chat_completion(TALK, max_tokens=200, seed=4, **how)
+        found = json.loads(str(answer["choices"][0]["message"]["content"]))
+        assert list(found) == ["b", "a"] and found["b"] in (1, 2)
+        pieces = llm.create_chat_completion(TALK, max_tokens=200, seed=4, stream=True, **how)
+        said = "".join(piece["choices"][0]["delta"].get("content") or "" for piece in pieces)
+        assert json.loads(said) == found
+    cut = llm.create_chat_completion(TALK, max_tokens=4, response_format={"type": "json_object"})["choices"][0]
+    assert cut["finish_reason"] == "length" and str(cut["message"]["content"]).startswith("{")
+    for wrong in [{"response_format": {"type": "xml"}}, {"grammar": "x"}, {"grammar": LlamaGrammar.from_string("x ::=")}]:
+        with pytest.raises(wgoose.InputError):
+            llm.create_chat_completion(TALK, **wrong)
 
 
 SIGNATURES: list[tuple[Callable, str]] = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import struct
 import subprocess
 import threading
@@ -9,8 +11,10 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import openai
+import pydantic
 import pytest
 
 
@@ -80,13 +84,91 @@ def test_embeddings(client: openai.OpenAI, tool: Callable[..., str], path: Path)
 def test_errors(client: openai.OpenAI, address: str) -> None:
     """Errors are those that the client knows, and name their field."""
     with pytest.raises(openai.BadRequestError) as raised:
-        client.completions.create(model="tiny", prompt="a", extra_body={"guided_json": {}}, stream=True)
-    assert raised.value.param == "guided_json"
+        client.completions.create(model="tiny", prompt="a", extra_body={"guided_regex": "("}, stream=True)
+    assert raised.value.param == "guided_regex"
     with pytest.raises(openai.AuthenticationError):
         openai.OpenAI(base_url=address, api_key="wrong", max_retries=0).models.list()
     with pytest.raises(openai.NotFoundError):
         client.models.retrieve("goose")
     assert client.models.list().data[0].id == "tiny"
+
+
+class Bird(pydantic.BaseModel):
+    """What a model of random weights writes under a schema."""
+
+    model_config = pydantic.ConfigDict(extra="forbid")
+    kind: Literal["goose", "swan"]
+    is_wild: bool
+    zip: Annotated[str, pydantic.StringConstraints(pattern="^[0-9]{5}$")]
+
+
+def test_structured_output(client: openai.OpenAI) -> None:
+    """The client's own parsing takes what comes, in chats and responses."""
+    said: list[dict[str, str]] = [{"role": "user", "content": "A goose?"}]
+    asked = {"model": "tiny", "messages": said, "max_tokens": 300, "seed": 5}
+    parsed = client.chat.completions.parse(**asked, response_format=Bird)
+    assert parsed.choices[0].finish_reason == "stop" and isinstance(parsed.choices[0].message.parsed, Bird)
+    with client.chat.completions.stream(**asked, response_format=Bird) as stream:
+        assert stream.get_final_completion().choices[0].message.parsed == parsed.choices[0].message.parsed
+    response = client.responses.parse(model="tiny", input="A goose?", text_format=Bird, store=False)
+    assert isinstance(response.output_parsed, Bird)
+    regex = client.completions.create(model="tiny", prompt="a", extra_body={"guided_regex": "[a-c]{5}"})
+    assert re.fullmatch("[a-c]{5}", regex.choices[0].text)
+
+
+def weather(name: str = "weather") -> openai.types.chat.ChatCompletionToolParam:
+    """A tool."""
+    parameters = {
+        "type": "object",
+        "properties": {"place": {"enum": ["Jena", "Weimar"]}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+        "required": ["place", "days"],
+        "additionalProperties": False,
+    }
+    return {"type": "function", "function": {"name": name, "parameters": parameters, "strict": True}}
+
+
+def test_tools(client: openai.OpenAI) -> None:
+    """Calls come whole and as deltas, and their results continue the conversation."""
+    said: list[Any] = [{"role": "user", "content": "How is the weather?"}]
+    asked: dict[str, Any] = {
+        "model": "tiny",
+        "tools": [weather(), weather("forecast")],
+        "tool_choice": "required",
+        "parallel_tool_calls": False,
+        "max_tokens": 300,
+        "seed": 3,
+    }
+    whole = client.chat.completions.create(**asked, messages=said).choices[0]
+    assert whole.finish_reason == "tool_calls" and whole.message.content is None and whole.message.tool_calls
+    call = whole.message.tool_calls[0]
+    assert call.type == "function" and call.function.name in ("weather", "forecast")
+    arguments = json.loads(call.function.arguments)
+    assert arguments["place"] in ("Jena", "Weimar") and 1 <= arguments["days"] <= 9
+    with client.chat.completions.stream(**asked, messages=said) as stream:
+        streamed = stream.get_final_completion().choices[0]
+    assert streamed.finish_reason == "tool_calls" and streamed.message.tool_calls
+    assert streamed.message.tool_calls[0].function.arguments == call.function.arguments
+    said += [whole.message, {"role": "tool", "tool_call_id": call.id, "content": "4 °C"}]
+    more = client.chat.completions.create(**asked | {"tool_choice": "none", "max_tokens": 3}, messages=said)
+    assert more.choices[0].message.tool_calls is None
+
+
+def test_tools_of_responses(client: openai.OpenAI) -> None:
+    """A call is an item, and its result goes to the stored response."""
+    tool: Any = {**weather()["function"], "type": "function"}
+    asked: dict[str, Any] = {"model": "tiny", "tools": [tool], "tool_choice": "required", "parallel_tool_calls": False}
+    response = client.responses.create(**asked, input="How is the weather?")
+    call = response.output[0]
+    assert call.type == "function_call" and json.loads(call.arguments)["place"] in ("Jena", "Weimar")
+    result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "4 °C"}
+    more = client.responses.create(
+        model="tiny", input=[result], previous_response_id=response.id, max_output_tokens=3
+    )
+    assert more.previous_response_id == response.id
+    with client.responses.stream(**asked, input="How is the weather?") as stream:
+        kinds = [event.type for event in stream]
+        streamed = stream.get_final_response().output[0]
+    assert "response.function_call_arguments.done" in kinds and streamed.type == "function_call"
 
 
 def test_many_clients(client: openai.OpenAI) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import itertools
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,6 +36,32 @@ def test_generate_equals_the_tool(
     words = ["--prompt", PROMPT, "--max-tokens", 40, "--top-p", 1.0, "--seed", seed]
     want = tool("generate", path, *words, "--backend", "cpu" if cpu else "gpu")
     assert "".join(model.generate(PROMPT, seed=seed, **HOT)) + "\n" == want
+
+
+def test_grammars(model: wgoose.Model) -> None:
+    """A model of random weights writes what a grammar says, alone and in a batch."""
+    schema = {
+        "type": "object",
+        "properties": {"zip": {"type": "string", "pattern": "^[0-9]{3}$"}, "age": {"type": "integer", "maximum": 99}},
+        "required": ["zip", "age"],
+        "additionalProperties": False,
+    }
+    schema["properties"]["age"]["minimum"] = 0
+    for given in [schema, json.dumps(schema)]:
+        grammar = model.grammar(json_schema=given)
+        text = "".join(model.generate(PROMPT, seed=5, grammar=grammar, **HOT | {"max_tokens": 200}))
+        found = json.loads(text)
+        assert list(found) == ["zip", "age"] and len(found["zip"]) == 3 and 0 <= found["age"] <= 99
+    assert "".join(model.generate(PROMPT, grammar=model.grammar(choice=["honk"]))) == "honk"
+    regex = model.grammar(regex="[a-z]{4}[!?]")
+    alone = model.create_completion(PROMPT, seed=5, grammar=regex, **HOT)
+    assert re.fullmatch("[a-z]{4}[!?]", alone["choices"][0]["text"])
+    together = model.generate_batch([PROMPT, "swan"], seed=5, grammar=regex, **HOT)
+    assert together[0]["choices"] == alone["choices"]
+    assert "".join(model.generate(PROMPT, grammar=model.grammar(grammar='root ::= "a" "b"'))) == "ab"
+    for wrong in [{}, {"regex": "("}, {"regex": "a", "choice": ["a"]}, {"json_schema": {"type": "x"}}, {"choice": []}]:
+        with pytest.raises(wgoose.InputError):
+            model.grammar(**wrong)
 
 
 def test_seeds_differ(model: wgoose.Model) -> None:

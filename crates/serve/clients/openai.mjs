@@ -21,11 +21,34 @@ const encoded = await client.embeddings.create({ model: "any", input: "Honk." })
 assert.deepEqual(encoded.data[0].embedding, plain.data[0].embedding);
 
 // Errors have their classes and fields.
-await assert.rejects(client.completions.create({ model: "any", prompt: "a", guided_regex: "b" }), (error) => {
+await assert.rejects(client.completions.create({ model: "any", prompt: "a", guided_goose: "b" }), (error) => {
   assert.ok(error instanceof OpenAI.BadRequestError);
-  assert.equal(error.param, "guided_regex");
+  assert.equal(error.param, "guided_goose");
   return true;
 });
+
+// A schema is kept, and its properties come in their order.
+const schema = {
+  type: "object",
+  properties: { kind: { enum: ["goose", "swan"] }, age: { type: "integer", minimum: 0, maximum: 30 } },
+  required: ["kind", "age"],
+  additionalProperties: false,
+};
+const format = { type: "json_schema", json_schema: { name: "bird", schema, strict: true } };
+const bird = await client.chat.completions.create({ model: "any", messages, response_format: format });
+assert.deepEqual(Object.keys(JSON.parse(bird.choices[0].message.content)), ["kind", "age"]);
+
+// A tool is called, and the result of the call continues the chat.
+const tools = [{ type: "function", function: { name: "look", parameters: schema, strict: true } }];
+const looking = { model: "any", messages, tools, tool_choice: "required", parallel_tool_calls: false, seed: 3 };
+const { message, finish_reason } = (await client.chat.completions.create(looking)).choices[0];
+assert.equal(finish_reason, "tool_calls");
+assert.ok(["goose", "swan"].includes(JSON.parse(message.tool_calls[0].function.arguments).kind));
+const streamed = await client.chat.completions.stream(looking).finalChatCompletion();
+assert.equal(streamed.choices[0].message.tool_calls[0].function.arguments, message.tool_calls[0].function.arguments);
+const seen = { role: "tool", tool_call_id: message.tool_calls[0].id, content: "a goose" };
+const told = await client.chat.completions.create({ ...asked, messages: [...messages, message, seen], tools });
+assert.equal(told.choices[0].finish_reason, "length");
 
 // A response continues a stored one.
 const first = await client.responses.create({ model: "any", input: "Honk?", max_output_tokens: 8 });

@@ -93,6 +93,7 @@ impl Server {
     pub fn run(self, session: Session, on_ready: impl FnOnce(usize)) -> Result<(), ServeError> {
         let Server { listener, options, access_log, stop: (_sender, stop) } = self;
         let (metrics, tokenizer) = (Arc::new(Metrics::new()), session.tokenizer()?.clone());
+        let grammars = Arc::clone(session.grammars()?);
         let embedding = EmbedOptions::of(session.model());
         let states = match &options.state_folder {
             Some(folder) => {
@@ -111,6 +112,7 @@ impl Server {
             options,
             engine,
             tokenizer,
+            grammars,
             embedding,
             states,
             metrics,

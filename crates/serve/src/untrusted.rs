@@ -15,6 +15,7 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 use wgoose_graph::ModelShape;
 use wgoose_session::EmbedOptions;
+use wgoose_session::grammar::GrammarCompiler;
 use wgoose_session::tokenizer::Tokenizer;
 
 /// Most bytes of the stored states.
@@ -34,10 +35,12 @@ impl ServerWithoutModel {
     pub fn new(folder: &Path, shape: ModelShape, fingerprint: String) -> Result<Self, ServeError> {
         let states = States::open(folder, STATE_BYTES, shape, fingerprint);
         let states = states.map_err(|why| ServeError::States(why.to_string()))?;
+        let tokenizer = Tokenizer::world();
         let served = Served {
             options: ServeOptions::default(),
             engine: Engine::ended(),
-            tokenizer: Tokenizer::world().clone(),
+            tokenizer: tokenizer.clone(),
+            grammars: Arc::new(GrammarCompiler::new(tokenizer.clone(), shape.vocab as usize)),
             embedding: EmbedOptions::default(),
             states: Some(Arc::new(states)),
             metrics: Arc::new(Metrics::new()),

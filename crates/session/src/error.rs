@@ -1,6 +1,7 @@
 //! Errors of a session.
 
 use crate::StoreError;
+use crate::grammar::GrammarError;
 use crate::printable::printable;
 use crate::sampling::{SampleError, SamplerOptionsError};
 use crate::vocabulary::ModelVocabularyError;
@@ -36,6 +37,9 @@ pub enum SessionError {
     /// Sampling.
     #[error(transparent)]
     Sample(#[from] SampleError),
+    /// The grammar.
+    #[error(transparent)]
+    Grammar(#[from] GrammarError),
     /// As many sequences as there is room for.
     #[error("all {0} places of the batch are taken: wait until a sequence ends, or let one leave")]
     NoRoom(usize),

@@ -77,8 +77,8 @@
 //!
 //! # Modules
 //! In reading order: `builder` opens a `session`; `prompt` and `generate` read and continue a text, with [`tokenizer`],
-//! [`sampling`] and the cache in `prefix`; `batch` decodes many sequences together (continuous batching), `chat` keeps
-//! a conversation, `embed` and `embedding_cache` make vectors; [`state_file`] and [`initial_state`] are states in
+//! [`sampling`], [`grammar`] and the cache in `prefix`; `batch` decodes many sequences together (continuous batching), `chat` keeps
+//! a conversation, [`tools`] are functions that a model calls, `embed` and `embedding_cache` make vectors; [`state_file`] and [`initial_state`] are states in
 //! files; [`eval`](mod@eval) and [`bit_allocation`] measure a model.
 //!
 //! The folder `examples/` has whole programs: `generate`, `embed_batch`, `state_cache` and `custom_kernel`. Each runs
@@ -95,6 +95,7 @@ mod embedding_cache;
 mod error;
 pub mod eval;
 mod generate;
+pub mod grammar;
 pub mod initial_state;
 mod model_file;
 mod not_finite;
@@ -106,12 +107,15 @@ pub mod sampling;
 mod session;
 pub mod state_file;
 pub mod tokenizer;
+pub mod tools;
 mod trace_selected;
 mod vocabulary;
 
 pub use batch::{BatchEvent, BatchRequest, SequenceId, SessionBatch, StateEnd};
 pub use builder::{Backend, SessionBuilder, model_class};
-pub use chat::{Chat, ChatMessage, ChatOptions, ChatTurn, NEXT_USER, THINKING, conversation, next_message};
+pub use chat::{
+    Chat, ChatMessage, ChatOptions, ChatTurn, NEXT_USER, THINKING, after_thoughts, conversation, next_message,
+};
 pub use embed::{END_OF_TEXT, EmbedOptions, Pooling};
 pub use embedding_cache::{EmbeddingCacheOptions, EmbeddingCacheStats, StoreError};
 pub use error::{SessionError, one_line};

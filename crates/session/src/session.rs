@@ -2,6 +2,7 @@
 
 use crate::embed::HeadWeights;
 use crate::embedding_cache::EmbeddingCache;
+use crate::grammar::GrammarCompiler;
 use crate::prefix::{Beginning, Prefixes};
 use crate::state_file::StateKind;
 use crate::tokenizer::Tokenizer;
@@ -13,7 +14,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use wgoose_kernels::DeviceFingerprint;
 use wgoose_loader::{EmbeddingHead, Model};
 use wgoose_plans::PlanReport;
@@ -34,6 +35,8 @@ pub struct Session {
     pub(crate) embeddings: Option<Arc<Mutex<EmbeddingCache>>>,
     /// The embedding heads that were used.
     pub(crate) heads: HashMap<EmbeddingHead, Arc<HeadWeights>>,
+    /// The compiler of grammars, once it was asked for.
+    pub(crate) grammars: OnceLock<Arc<GrammarCompiler>>,
 }
 
 impl Session {
@@ -73,6 +76,16 @@ impl Session {
     /// The vocabulary does not even cover the single bytes: the model can only be given token ids.
     pub fn tokenizer(&self) -> Result<&Tokenizer, SessionError> {
         self.tokenizer.as_ref().map_err(|why| SessionError::Vocabulary(why.clone()))
+    }
+
+    /// The compiler of grammars for this model.
+    ///
+    /// # Errors
+    /// As of [`Session::tokenizer`].
+    pub fn grammars(&self) -> Result<&Arc<GrammarCompiler>, SessionError> {
+        let tokenizer = self.tokenizer()?;
+        let rows = self.model.shape().vocab as usize;
+        Ok(self.grammars.get_or_init(|| Arc::new(GrammarCompiler::new(tokenizer.clone(), rows))))
     }
 
     /// Reads tokens; returns the logits `[V]` after the last one.
@@ -220,6 +233,7 @@ impl Session {
             prefixes: self.prefixes.clone(),
             embeddings: self.embeddings.clone(),
             heads: self.heads.clone(),
+            grammars: self.grammars.clone(),
         })
     }
 

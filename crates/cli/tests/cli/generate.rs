@@ -42,6 +42,41 @@ fn the_reference_is_not_batch_invariant_and_says_so() {
 }
 
 #[test]
+fn texts_are_what_the_flags_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    synth(folder, "tiny.gguf", "");
+    let schema = r#"{"type": "object", "properties": {"zip": {"enum": ["07743"]}, "age": {"enum": [3]}},
+        "required": ["zip", "age"], "additionalProperties": false}"#;
+    std::fs::write(folder.join("schema.json"), schema).unwrap();
+    std::fs::write(folder.join("abc.gbnf"), "root ::= \"a\" [b] \"c\"").unwrap();
+    let text = |flags: &[&str]| {
+        let line = ["generate", "tiny.gguf", "--prompt", "goose", "--seed", "3", "--top-p", "1"];
+        printed(folder, line.iter().chain(flags).copied())
+    };
+    let found: Value = serde_json::from_str(&text(&["--json-schema", "schema.json"])).unwrap();
+    assert_eq!(found, serde_json::json!({ "zip": "07743", "age": 3 }));
+    assert_eq!(text(&["--regex", "ho{3}nk"]), "hooonk\n");
+    assert!(["goose\n", "swan\n"].contains(&text(&["--choice", "goose", "--choice", "swan"]).as_str()));
+    assert_eq!(text(&["--grammar", "abc.gbnf", "--backend", "cpu"]), "abc\n");
+    // The texts of several prompts are those of each alone.
+    let together = text(&["--prompt", "swan", "--regex", "[a-z]{9}"]);
+    let of_goose = together.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let of_goose = of_goose.filter(|line| line["prompt"] == 0).map(|line| line["text"].clone()).next().unwrap();
+    assert_eq!(format!("{}\n", of_goose.as_str().unwrap()), text(&["--regex", "[a-z]{9}"]));
+    for (flags, why) in [
+        (["--regex", "("], "--regex: the regular expression cannot be honoured"),
+        (["--json-schema", "abc.gbnf"], "--json-schema: abc.gbnf"),
+        (["--grammar", "none"], "--grammar: none"),
+    ] {
+        let line = ["generate", "tiny.gguf", "--prompt", "goose"];
+        let output = wgoose(folder, line.iter().chain(&flags).copied());
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && told.contains(why), "{told}");
+    }
+}
+
+#[test]
 fn stops_and_biases_are_heeded() {
     let folder = tempfile::tempdir().unwrap();
     synth(folder.path(), "tiny.gguf", "");

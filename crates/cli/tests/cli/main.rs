@@ -36,6 +36,8 @@ mod serve_access_log;
 mod serve_leaving;
 mod serve_lightning;
 mod serve_states;
+mod serve_structure;
+mod serve_tools;
 mod served;
 mod shards;
 mod signals;

@@ -138,13 +138,12 @@ fn an_impossible_request_is_refused_and_others_are_served() {
     let folder = tempfile::tempdir().unwrap();
     synth(folder.path(), "tiny.gguf", "");
     let served = Served::begin(folder.path(), "tiny.gguf");
-    let message = json!([{ "role": "user", "content": "a" }]);
     let image = json!([{ "role": "user", "content": [{ "type": "image_url" }] }]);
     for (path, body, field, why) in [
         ("/v1/completions", json!({ "prompt": "a", "n": 0 }), "n", "is not from 1"),
         ("/v1/completions", json!({ "prompt": "a", "logprobs": 3 }), "logprobs", "cannot be honoured"),
         ("/v1/completions", json!({ "prompt": "a", "min_p": 0.1 }), "min_p", "cannot be honoured"),
-        ("/v1/completions", json!({ "prompt": "a", "guided_json": {} }), "guided_json", "no field of that name"),
+        ("/v1/completions", json!({ "prompt": "a", "guided_goose": {} }), "guided_goose", "no field of that name"),
         ("/v1/completions", json!({ "prompt": "" }), "prompt", "empty"),
         ("/v1/completions", json!({ "prompt": [70000] }), "prompt", "vocabulary"),
         ("/v1/completions", json!({ "prompt": "a", "temperature": -1 }), "temperature", "-1"),
@@ -164,7 +163,7 @@ fn an_impossible_request_is_refused_and_others_are_served() {
             "messages",
             "no content",
         ),
-        ("/v1/chat/completions", json!({ "messages": message, "tools": [{}] }), "tools", "cannot be honoured"),
+        ("/v1/completions", json!({ "prompt": "a", "tools": [{}] }), "tools", "no field of that name"),
         ("/v1/chat/completions", json!({ "messages": [] }), "messages", "nothing was said"),
         ("/v1/chat/completions", json!({ "messages": image }), "messages", "'image_url' is no text"),
         ("/v1/embeddings", json!({ "input": "" }), "input", "empty"),

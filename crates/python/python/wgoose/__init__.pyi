@@ -16,6 +16,7 @@ __all__ = [
     "Error",
     "ForkError",
     "Generation",
+    "Grammar",
     "InputError",
     "LoadError",
     "Model",
@@ -94,6 +95,10 @@ class State(Mapping[str, _Array]):
         """The tensors, layer by layer."""
     def items(self) -> list[tuple[str, _Array]]:  # type: ignore[override]
         """Names and tensors, layer by layer."""
+
+@final
+class Grammar:
+    """A grammar of the texts of one model, for `generate` and its relatives: `Model.grammar` compiles it."""
 
 @final
 class Generation:
@@ -197,6 +202,24 @@ class Model:
         """The text of token ids; bytes that are no character become U+FFFD."""
     def detokenize(self, tokens: _Tokens) -> bytes:
         """The bytes of token ids, which may begin or end within a character."""
+    def grammar(
+        self,
+        *,
+        json_schema: str | dict[str, Any] | None = None,
+        regex: str | None = None,
+        choice: list[str] | None = None,
+        grammar: str | None = None,
+        answer: bool = False,
+        think: bool = False,
+    ) -> Grammar:
+        """Compiles a grammar for this model: of JSON of a schema (a dict or its JSON), of what a regular expression
+        matches as a whole, of one of several texts, or of a grammar in Lark's notation or llama.cpp's (GBNF).
+
+        answer: a blank may come before the text, as a chat's prompt ends with "Assistant:". think: it applies once the
+        thoughts have ended.
+
+        Raises InputError where it cannot be honoured.
+        """
     def generate(
         self,
         prompt: _Text | _Tokens,
@@ -213,6 +236,7 @@ class Model:
         typical: float = 1.0,
         logit_bias: dict[int, float] | None = None,
         stop_tokens: list[int] | None = None,
+        grammar: Grammar | None = None,
     ) -> Generation:
         """Continues a prompt, text or token ids: an iterator over text as it comes.
 
@@ -223,6 +247,7 @@ class Model:
         it as end-of-text (0) does. presence_penalty is subtracted from the logit of every token chosen before,
         frequency_penalty for each time that it was; penalty_decay: factor by which these counts shrink with every
         token. logit_bias: a dict of tokens and what is added to their logits; minus infinity never chooses one.
+        grammar: what the text has to be, see `grammar`.
 
         Raises InputError, DeviceError; KeyboardInterrupt ends the generation.
         """
@@ -243,6 +268,7 @@ class Model:
         typical: float = 1.0,
         logit_bias: dict[int, float] | None = None,
         stop_tokens: list[int] | None = None,
+        grammar: Grammar | None = None,
     ) -> list[CreateCompletionResponse]:
         """Continues several texts together, up to so many at once: a list of dicts as `create_completion` has them, in
         the order of the prompts. Each begins with the model's state, and gives the text that it gives alone, unless the
@@ -270,6 +296,7 @@ class Model:
         typical: float = 1.0,
         logit_bias: dict[int, float] | None = None,
         stop_tokens: list[int] | None = None,
+        grammar: Grammar | None = None,
     ) -> CreateCompletionResponse:
         """Continues a prompt: a dict as OpenAI's API has it, or, with stream=True, an iterator over dicts with a piece
         each.
@@ -295,6 +322,7 @@ class Model:
         typical: float = 1.0,
         logit_bias: dict[int, float] | None = None,
         stop_tokens: list[int] | None = None,
+        grammar: Grammar | None = None,
     ) -> CompletionStream: ...
     @overload
     def create_completion(
@@ -315,6 +343,7 @@ class Model:
         typical: float = 1.0,
         logit_bias: dict[int, float] | None = None,
         stop_tokens: list[int] | None = None,
+        grammar: Grammar | None = None,
     ) -> CreateCompletionResponse | CompletionStream: ...
     def embed(
         self,

@@ -6,7 +6,7 @@ use super::progress::{TextProgress, Told};
 use super::refused::Refused;
 use super::start::{Start, Store};
 use super::stream::{Disconnected, EventSender, stream};
-use super::thoughts::Split;
+use super::thoughts::{NumberedCall, Split};
 use crate::engine::{EngineError, Texts};
 use crate::states::ChatState;
 use axum::http::StatusCode;
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+use wgoose_session::tools::CallReader;
 use wgoose_session::{BatchRequest, ChatTurn, StateEnd};
 
 /// The kind of an answer.
@@ -86,7 +87,7 @@ impl TextRequest {
                 let (state, priority) = (state.clone(), generation.priority);
                 requests.push(BatchRequest { state, prompt, options, priority, keep, returned });
                 let progress = match &chat {
-                    Some(chat) => TextProgress::of_chat(chat.opening),
+                    Some(chat) => TextProgress::of_chat(chat.opening, chat.calls.clone()),
                     None => TextProgress::of_prompt(),
                 };
                 choices.push(Choice { opening: opening.clone(), progress });
@@ -109,6 +110,8 @@ pub(super) struct ChatRequest {
     pub(super) message: String,
     /// The end of the prompt, where thoughts may begin.
     pub(super) opening: &'static str,
+    /// Reads the calls of tools, if there are tools.
+    pub(super) calls: Option<CallReader>,
 }
 
 /// An answer in progress.
@@ -127,7 +130,7 @@ impl Answering {
         let choice = &mut self.choices[index];
         let (Some(stored), Some(state)) = (self.stored.take(), choice.progress.state.take()) else { return Ok(None) };
         let StoredChat { store, mut turns, message } = stored;
-        turns.extend(message.map(|message| ChatTurn { message, answer: choice.progress.split.answer.clone() }));
+        turns.extend(message.map(|message| ChatTurn { message, answer: choice.progress.written() }));
         store.store(ChatState { state: Arc::unwrap_or_clone(state), turns }).await
     }
 
@@ -141,11 +144,17 @@ impl Answering {
         let mut choices = Vec::new();
         for (index, choice) in self.choices.iter().enumerate() {
             let Some(reason) = choice.progress.reason() else { return Err(EngineError::Ended.into()) };
-            let Split { thoughts, answer } = &choice.progress.split;
+            let Split { thoughts, answer, calls } = &choice.progress.split;
             let said = match self.heading.kind {
                 Kind::Text => json!({ "text": format!("{}{answer}", choice.opening) }),
                 Kind::Chat => {
                     let mut message = json!({ "role": "assistant", "content": answer, "refusal": null });
+                    if !calls.is_empty() {
+                        message["tool_calls"] = calls.iter().map(tool_call).collect();
+                        if answer.is_empty() {
+                            message["content"] = Value::Null;
+                        }
+                    }
                     if !thoughts.is_empty() {
                         message["reasoning_content"] = thoughts.as_str().into();
                     }
@@ -161,6 +170,21 @@ impl Answering {
             answer["state_id"] = id.into();
         }
         Ok(super::json(StatusCode::OK, &answer))
+    }
+
+    /// An event with text, and calls that follow those that were sent.
+    fn piece(&self, index: usize, split: &Split) -> Value {
+        let mut piece = self.heading.text(index, split);
+        if !split.calls.is_empty() {
+            let sent = self.choices[index].progress.split.calls.len() - split.calls.len();
+            let numbered = split.calls.iter().zip(sent..).map(|(call, number)| {
+                let mut call = tool_call(call);
+                call["index"] = number.into();
+                call
+            });
+            piece["choices"][0]["delta"]["tool_calls"] = numbered.collect();
+        }
+        piece
     }
 
     /// Numbers of tokens.
@@ -183,17 +207,17 @@ impl Answering {
             }
             let opening = std::mem::take(&mut self.choices[index].opening);
             if !opening.is_empty() {
-                let split = Split { thoughts: String::new(), answer: opening };
+                let split = Split { answer: opening, ..Split::default() };
                 to.send(&self.heading.text(index, &split)).await?;
             }
         }
         while let Some((index, happened)) = to.next(&mut self.texts).await? {
             match self.choices[index].progress.take(happened) {
                 Told::Nothing => {}
-                Told::Text(split) => to.send(&self.heading.text(index, &split)).await?,
+                Told::Text(split) => to.send(&self.piece(index, &split)).await?,
                 Told::Ended(rest) => {
                     if let Some(rest) = rest {
-                        to.send(&self.heading.text(index, &rest)).await?;
+                        to.send(&self.piece(index, &rest)).await?;
                     }
                     let mut last = self.heading.piece(index, &json!({}), self.choices[index].progress.reason());
                     match self.store(index).await {
@@ -237,7 +261,7 @@ impl Heading {
 
     /// An event with text.
     fn text(&self, index: usize, split: &Split) -> Value {
-        let Split { thoughts, answer } = split;
+        let Split { thoughts, answer, .. } = split;
         if self.kind == Kind::Text {
             return self.with("text_completion", &[choice_of(json!({ "text": answer }), index, None)]);
         }
@@ -258,6 +282,11 @@ impl Heading {
             Kind::Chat => self.with("chat.completion.chunk", &[choice_of(json!({ "delta": delta }), index, reason)]),
         }
     }
+}
+
+fn tool_call(numbered: &NumberedCall) -> Value {
+    let NumberedCall { id, call } = numbered;
+    json!({ "id": id, "type": "function", "function": { "name": call.name, "arguments": call.arguments } })
 }
 
 fn choice_of(mut said: Value, index: usize, reason: Option<&str>) -> Value {

@@ -5,9 +5,11 @@ use super::answer::{ChatRequest, Kind, TextRequest};
 use super::fields::Fields;
 use super::generation::Generation;
 use super::lightning::ThinkType;
-use super::messages::{Content, Message, is_thinking, prompt};
+use super::messages::{Content, Conversation, Message, SentCall, is_thinking, prompt};
 use super::refused::Refused;
 use super::start::StateFields;
+use super::structure::Beginning;
+use super::tools::Tools;
 use axum::response::Response;
 use serde::Deserialize;
 use wgoose_session::{NEXT_USER, THINKING};
@@ -25,6 +27,10 @@ struct SentMessage {
     role: String,
     /// Null in answers without text.
     content: Option<Content>,
+    /// Calls of an earlier answer.
+    tool_calls: Option<Vec<SentCall>>,
+    /// The call that a message of role 'tool' has the result of.
+    tool_call_id: Option<String>,
     /// The template has no names of participants.
     #[serde(default, rename = "name")]
     _name: Option<String>,
@@ -36,15 +42,23 @@ struct SentMessage {
 }
 
 impl SentMessage {
-    fn message(self) -> Result<Message, Refused> {
-        let text = match self.content {
-            Some(content) => content.text(FIELD)?,
-            None if self.role == "assistant" => String::new(),
-            None => {
-                return Err(Refused::field(FIELD, format_args!("a message of role '{}' has no content", self.role)));
+    fn add_to(self, conversation: &mut Conversation) -> Result<(), Refused> {
+        let SentMessage { role, content, tool_calls, tool_call_id, .. } = self;
+        let text = content.map(|content| content.text(FIELD)).transpose()?;
+        let calls = tool_calls.unwrap_or_default();
+        match (role.as_str(), text) {
+            ("tool", Some(text)) => conversation.add_result(tool_call_id.as_deref(), text),
+            ("assistant", text) => {
+                conversation.add_answer(text.unwrap_or_default(), calls);
+                Ok(())
             }
-        };
-        Ok(Message { role: self.role, text })
+            (_, Some(text)) if calls.is_empty() && tool_call_id.is_none() => {
+                conversation.add(Message { role, text });
+                Ok(())
+            }
+            (_, Some(_)) => Err(Refused::field(FIELD, format_args!("a message of role '{role}' calls no tools"))),
+            (_, None) => Err(Refused::field(FIELD, format_args!("a message of role '{role}' has no content"))),
+        }
     }
 }
 
@@ -67,7 +81,9 @@ fn takes_thinking(fields: &mut Fields) -> Result<bool, Refused> {
 /// Takes the messages, and the beginning of the answer.
 pub(super) fn messages(fields: &mut Fields) -> Result<(Vec<Message>, &'static str), Refused> {
     let sent: Vec<SentMessage> = fields.need(FIELD)?;
-    let mut messages = sent.into_iter().map(SentMessage::message).collect::<Result<Vec<_>, _>>()?;
+    let mut conversation = Conversation::new(FIELD);
+    sent.into_iter().try_for_each(|message| message.add_to(&mut conversation))?;
+    let mut messages = conversation.messages();
     let Some(think) = ThinkType::take(fields)? else {
         return Ok((messages, if takes_thinking(fields)? { THINKING } else { "" }));
     };
@@ -81,9 +97,20 @@ pub(super) async fn chat(served: &Served, mut fields: Fields) -> Result<Response
     let mut generation = Generation::take(&mut fields, DEFAULT_TOKENS, served.options.max_tokens)?;
     let (mut messages, opening) = messages(&mut fields)?;
     let state = StateFields::take(&mut fields)?;
+    let (tools, _) = Tools::take(&mut fields)?;
     fields.finish()?;
     generation.options.stop_strings.push(NEXT_USER.to_owned());
+    let structure = generation.structure.take();
+    let think = opening.contains("<think") && !opening.contains("</think>");
+    generation.options.grammar = match (&tools, structure) {
+        (Some(tools), structure) => Some(tools.compile(served, structure.as_ref(), think).await?),
+        (None, Some(structure)) => Some(structure.compile(served, Beginning::Answer(think)).await?),
+        (None, None) => None,
+    };
     let start = state.start(served, generation.count).await?;
+    if let Some(tools) = tools.as_ref().filter(|_| start.turns.is_empty()) {
+        tools.tell(&mut messages);
+    }
     let text = prompt(FIELD, &messages, !start.turns.is_empty(), false)? + opening;
     let message = messages.pop().map(|message| message.text).unwrap_or_default();
     let prompt = served.tokenizer.encode(text.as_bytes());
@@ -92,6 +119,7 @@ pub(super) async fn chat(served: &Served, mut fields: Fields) -> Result<Response
         return Err(Refused::field(FIELD, format_args!("{got} tokens are more than the {most} allowed")));
     }
     let (prompts, openings) = (vec![prompt], vec![String::new()]);
-    let chat = Some(ChatRequest { message, opening });
+    let calls = tools.as_ref().map(Tools::reader);
+    let chat = Some(ChatRequest { message, opening, calls });
     TextRequest { kind: Kind::Chat, prompts, generation, openings, chat, start }.answer(served).await
 }

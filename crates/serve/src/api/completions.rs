@@ -6,6 +6,7 @@ use super::fields::Fields;
 use super::generation::Generation;
 use super::refused::Refused;
 use super::start::StateFields;
+use super::structure::Beginning;
 use super::texts::Input;
 use axum::response::Response;
 
@@ -13,7 +14,7 @@ use axum::response::Response;
 const DEFAULT_TOKENS: usize = 16;
 
 pub(super) async fn complete(served: &Served, mut fields: Fields) -> Result<Response, Refused> {
-    let generation = Generation::take(&mut fields, DEFAULT_TOKENS, served.options.max_tokens)?;
+    let mut generation = Generation::take(&mut fields, DEFAULT_TOKENS, served.options.max_tokens)?;
     let prompt: Input = fields.need("prompt")?;
     let echo = fields.take("echo")?.unwrap_or(false);
     let state = StateFields::take(&mut fields)?;
@@ -24,6 +25,9 @@ pub(super) async fn complete(served: &Served, mut fields: Fields) -> Result<Resp
         false => String::new(),
     };
     let openings = prompts.iter().map(opening).collect();
+    if let Some(structure) = generation.structure.take() {
+        generation.options.grammar = Some(structure.compile(served, Beginning::Prompt).await?);
+    }
     let start = state.start(served, prompts.len() * generation.count).await?;
     TextRequest { kind: Kind::Text, prompts, generation, openings, chat: None, start }.answer(served).await
 }

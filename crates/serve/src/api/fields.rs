@@ -6,16 +6,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// Fields that do not change the answer.
-const WITHOUT_EFFECT: [&str; 8] = [
-    "user",
-    "metadata",
-    "store",
-    "service_tier",
-    "safety_identifier",
-    "prompt_cache_key",
-    "prompt_cache_retention",
-    "parallel_tool_calls",
-];
+const WITHOUT_EFFECT: [&str; 7] =
+    ["user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"];
 
 /// The fields of a request that no handler has taken yet.
 #[derive(Default)]

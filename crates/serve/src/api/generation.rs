@@ -2,6 +2,7 @@
 
 use super::fields::Fields;
 use super::refused::Refused;
+use super::structure::Structure;
 use super::texts::Strings;
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,19 +15,15 @@ use wgoose_session::sampling::{Penalties, SamplerOptions};
 const MOST_TEXTS: usize = 128;
 
 /// Fields of OpenAI's interface that are not supported, with their neutral values.
-const UNSUPPORTED: [(&str, &[&str]); 12] = [
+const UNSUPPORTED: [(&str, &[&str]); 8] = [
     ("suffix", &["\"\""]),
     ("logprobs", &["false"]),
     ("top_logprobs", &["0"]),
-    ("tools", &["[]"]),
-    ("tool_choice", &["\"auto\"", "\"none\""]),
     ("functions", &["[]"]),
-    ("response_format", &["{\"type\":\"text\"}"]),
     ("modalities", &["[\"text\"]"]),
     ("min_p", &["0", "0.0"]),
     ("repetition_penalty", &["1", "1.0"]),
     ("frequency_penalty_decay", &[]),
-    ("grammar", &["\"\""]),
 ];
 
 #[derive(Deserialize)]
@@ -42,6 +39,8 @@ struct StreamOptions {
 /// How to generate and send texts.
 pub(super) struct Generation {
     pub(super) options: GenerateOptions,
+    /// What the texts have to be.
+    pub(super) structure: Option<Structure>,
     /// Number of texts for each prompt.
     pub(super) count: usize,
     pub(super) is_stream: bool,
@@ -74,11 +73,12 @@ impl Generation {
         let mut options = GenerateOptions { sampling, stop_strings: stop, ..GenerateOptions::default() };
         options.max_tokens = max_tokens.unwrap_or(usual.min(most));
         options.stop_tokens.extend(fields.take::<Vec<u32>>("stop_token_ids")?.unwrap_or_default());
+        let structure = Structure::take(fields)?;
         let is_stream = fields.take("stream")?.unwrap_or(false);
         let stream_options: Option<StreamOptions> = fields.take("stream_options")?;
         let priority = fields.take("priority")?.unwrap_or(0);
         let has_usage = stream_options.is_some_and(|options| options.include_usage);
-        Ok(Generation { options, count, is_stream, has_usage, priority })
+        Ok(Generation { options, structure, count, is_stream, has_usage, priority })
     }
 
     /// The options of the text with that index, with a separate seed.

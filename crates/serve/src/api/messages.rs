@@ -2,6 +2,8 @@
 
 use super::refused::Refused;
 use serde::Deserialize;
+use std::collections::BTreeMap;
+use wgoose_session::tools::{ToolCall, call_text, results_text};
 use wgoose_session::{ChatMessage, NEXT_USER, conversation, next_message};
 
 /// The content of a message: a text, or its parts.
@@ -42,6 +44,7 @@ impl Content {
 const ANSWER: &str = "Assistant:";
 
 /// A message.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Message {
     pub(super) role: String,
     pub(super) text: String,
@@ -57,6 +60,103 @@ pub(super) fn finished(field: &str, messages: &[Message]) -> Result<String, Refu
     Ok(said.to_owned() + NEXT_USER.trim_start())
 }
 
+/// A call of an earlier answer, as clients send it back.
+#[derive(Deserialize)]
+pub(super) struct SentCall {
+    id: String,
+    function: SentFunction,
+}
+
+#[derive(Deserialize)]
+struct SentFunction {
+    name: String,
+    arguments: String,
+}
+
+impl SentCall {
+    pub(super) fn new(id: String, name: String, arguments: String) -> Self {
+        SentCall { id, function: SentFunction { name, arguments } }
+    }
+}
+
+/// Messages in the order of a conversation. Results of calls become one message of the user, in the order of the calls.
+pub(super) struct Conversation {
+    field: &'static str,
+    messages: Vec<Message>,
+    /// The last answer, if it may have more calls.
+    answer: Option<SentAnswer>,
+    /// Ids of the calls of that answer.
+    ids: Vec<String>,
+    /// Results by the place of their call.
+    results: BTreeMap<usize, String>,
+}
+
+struct SentAnswer {
+    text: String,
+    calls: Vec<ToolCall>,
+}
+
+impl Conversation {
+    /// An empty one; `field` is where its messages come from.
+    pub(super) fn new(field: &'static str) -> Self {
+        Conversation { field, messages: Vec::new(), answer: None, ids: Vec::new(), results: BTreeMap::new() }
+    }
+
+    pub(super) fn add(&mut self, message: Message) {
+        self.end_turn();
+        self.ids.clear();
+        self.messages.push(message);
+    }
+
+    /// Adds an answer, or calls to the last one.
+    pub(super) fn add_answer(&mut self, text: String, sent: Vec<SentCall>) {
+        let is_more = text.is_empty() && self.answer.is_some() && self.results.is_empty();
+        if !is_more {
+            self.end_turn();
+            self.ids.clear();
+        }
+        let answer = self.answer.get_or_insert(SentAnswer { text, calls: Vec::new() });
+        for SentCall { id, function: SentFunction { name, arguments } } in sent {
+            self.ids.push(id);
+            answer.calls.push(ToolCall { name, arguments });
+        }
+    }
+
+    /// Adds the result of a call.
+    ///
+    /// # Errors
+    /// The last answer has no such call. Calls of a state's conversation are not known.
+    pub(super) fn add_result(&mut self, id: Option<&str>, text: String) -> Result<(), Refused> {
+        let Some(id) = id else { return Err(Refused::field(self.field, "a result names no call")) };
+        let place = match self.ids.iter().position(|known| known == id) {
+            Some(place) => place,
+            None if self.ids.is_empty() && self.messages.iter().all(|message| message.role == "system") => {
+                self.results.len()
+            }
+            None => return Err(Refused::field(self.field, format_args!("the answer before has no call '{id}'"))),
+        };
+        self.results.insert(place, text);
+        Ok(())
+    }
+
+    fn end_turn(&mut self) {
+        if let Some(SentAnswer { text, calls }) = self.answer.take() {
+            let text = if calls.is_empty() { text } else { call_text(&text, &calls) };
+            self.messages.push(Message { role: "assistant".to_owned(), text });
+        }
+        if !self.results.is_empty() {
+            let text = results_text(self.results.values().map(String::as_str));
+            self.messages.push(Message { role: "user".to_owned(), text });
+            self.results.clear();
+        }
+    }
+
+    pub(super) fn messages(mut self) -> Vec<Message> {
+        self.end_turn();
+        self.messages
+    }
+}
+
 /// The prompt of the next answer. `is_continued`: a state has the conversation before these messages.
 ///
 /// # Errors
@@ -69,7 +169,7 @@ pub(super) fn prompt(field: &str, messages: &[Message], is_continued: bool, thin
             "user" => ChatMessage::User(text),
             "assistant" => ChatMessage::Assistant(text),
             other => {
-                let why = format_args!("role '{other}' is none of system, user, assistant");
+                let why = format_args!("role '{other}' is none of system, user, assistant, tool");
                 return Err(Refused::field(field, why));
             }
         });

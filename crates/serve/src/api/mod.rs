@@ -11,13 +11,16 @@ mod messages;
 mod progress;
 mod refused;
 mod rerank;
+mod response_input;
 mod responses;
 mod start;
 mod states;
 mod stream;
+mod structure;
 mod texts;
 mod thoughts;
 mod tokens;
+mod tools;
 
 use crate::ServeOptions;
 use crate::access::AccessLog;
@@ -37,6 +40,7 @@ use std::sync::Arc;
 use tokio::time::timeout;
 use wgoose_loader::adapter::MergedAdapter;
 use wgoose_session::EmbedOptions;
+use wgoose_session::grammar::GrammarCompiler;
 use wgoose_session::tokenizer::Tokenizer;
 
 /// The state that all handlers share.
@@ -44,6 +48,7 @@ pub(crate) struct Served {
     pub(crate) options: ServeOptions,
     pub(crate) engine: Engine,
     pub(crate) tokenizer: Tokenizer,
+    pub(crate) grammars: Arc<GrammarCompiler>,
     /// Embedding options of the model.
     pub(crate) embedding: EmbedOptions,
     /// States in a folder, if the server has one.

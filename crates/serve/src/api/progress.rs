@@ -1,8 +1,10 @@
 //! One text in progress: what its events have told so far.
 
-use super::thoughts::{Split, Thoughts};
+use super::thoughts::{NumberedCall, Split, Thoughts};
 use crate::engine::TextEvent;
+use crate::states::new_id;
 use std::sync::Arc;
+use wgoose_session::tools::{CallReader, call_text};
 use wgoose_session::{Ending, Generated, StateData};
 
 /// One text of an answer.
@@ -11,6 +13,8 @@ pub(super) struct TextProgress {
     pub(super) cached: usize,
     /// Splits the thoughts from the answer of a chat.
     thoughts: Option<Thoughts>,
+    /// Finds the calls in the answer, if there are tools.
+    calls: Option<CallReader>,
     /// The text so far.
     pub(super) split: Split,
     /// The state at its end, if it is stored.
@@ -30,12 +34,12 @@ pub(super) enum Told {
 impl TextProgress {
     /// A text that continues a prompt.
     pub(super) fn of_prompt() -> Self {
-        TextProgress { cached: 0, thoughts: None, split: Split::default(), state: None, generated: None }
+        TextProgress { cached: 0, thoughts: None, calls: None, split: Split::default(), state: None, generated: None }
     }
 
     /// The answer of a chat, whose prompt ends with that text.
-    pub(super) fn of_chat(opening: &str) -> Self {
-        TextProgress { thoughts: Some(Thoughts::after(opening)), ..TextProgress::of_prompt() }
+    pub(super) fn of_chat(opening: &str, calls: Option<CallReader>) -> Self {
+        TextProgress { thoughts: Some(Thoughts::after(opening)), calls, ..TextProgress::of_prompt() }
     }
 
     /// Records an event.
@@ -48,8 +52,9 @@ impl TextProgress {
             TextEvent::Text(text) => {
                 let split = match &mut self.thoughts {
                     Some(thoughts) => thoughts.push(&text),
-                    None => Some(Split { thoughts: String::new(), answer: text }),
+                    None => Some(Split { answer: text, ..Split::default() }),
                 };
+                let split = self.with_calls(split, false);
                 self.add(split).map_or(Told::Nothing, Told::Text)
             }
             TextEvent::State(state) => {
@@ -59,16 +64,39 @@ impl TextProgress {
             TextEvent::Ended(generated) => {
                 self.generated = Some(generated);
                 let rest = self.thoughts.as_mut().and_then(Thoughts::finish);
+                let rest = self.with_calls(rest, true);
                 Told::Ended(self.add(rest))
             }
             TextEvent::Failed(why) => Told::Failed(why),
         }
     }
 
+    /// Finds the calls in the answer.
+    fn with_calls(&mut self, split: Option<Split>, is_end: bool) -> Option<Split> {
+        let Some(reader) = &mut self.calls else { return split };
+        let mut split = split.unwrap_or_default();
+        let mut read = reader.push(&split.answer);
+        if is_end {
+            let rest = reader.finish();
+            read.text += &rest.text;
+            read.calls.extend(rest.calls);
+        }
+        split.answer = read.text;
+        split.calls = read.calls.into_iter().map(|call| NumberedCall { id: call_id(), call }).collect();
+        Some(split).filter(|split| !split.is_empty())
+    }
+
+    /// The answer as the model wrote it, with its calls.
+    pub(super) fn written(&self) -> String {
+        let calls: Vec<_> = self.split.calls.iter().map(|numbered| numbered.call.clone()).collect();
+        if calls.is_empty() { self.split.answer.clone() } else { call_text(&self.split.answer, &calls) }
+    }
+
     fn add(&mut self, split: Option<Split>) -> Option<Split> {
         let split = split?;
         self.split.thoughts += &split.thoughts;
         self.split.answer += &split.answer;
+        self.split.calls.extend_from_slice(&split.calls);
         Some(split)
     }
 
@@ -85,6 +113,15 @@ impl TextProgress {
     /// `finish_reason` of a text that has ended.
     pub(super) fn reason(&self) -> Option<&'static str> {
         self.generated.as_ref()?;
-        Some(if self.is_cut() { "length" } else { "stop" })
+        Some(match self.is_cut() {
+            true => "length",
+            false if self.split.calls.is_empty() => "stop",
+            false => "tool_calls",
+        })
     }
+}
+
+/// An id that no other call has.
+fn call_id() -> String {
+    new_id().replacen("state-", "call_", 1).replace('-', "_")
 }

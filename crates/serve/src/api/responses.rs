@@ -4,12 +4,15 @@
 use super::Served;
 use super::fields::Fields;
 use super::generation::sampling;
-use super::messages::{Content, Message, is_thinking, prompt};
+use super::messages::{Message, is_thinking, prompt};
 use super::progress::{TextProgress, Told};
 use super::refused::Refused;
+use super::response_input::{FIELD, Input};
 use super::start::{Start, blocking, states};
 use super::stream::{Disconnected, EventSender, stream};
-use super::thoughts::Split;
+use super::structure::{Beginning, Structure};
+use super::thoughts::{NumberedCall, Split};
+use super::tools::{EchoedTools, Tools};
 use crate::engine::{EngineError, Texts};
 use crate::states::{ChatState, StateOwner, new_id};
 use axum::http::StatusCode;
@@ -24,60 +27,18 @@ use wgoose_session::{BatchRequest, ChatTurn, GenerateOptions, NEXT_USER, StateEn
 const DEFAULT_TOKENS: usize = 2048;
 
 /// Fields that are not supported, with their neutral values.
-const UNSUPPORTED: [(&str, &[&str]); 9] = [
+const UNSUPPORTED: [(&str, &[&str]); 6] = [
     ("background", &["false"]),
     ("include", &["[]"]),
     ("conversation", &[]),
     ("max_tool_calls", &[]),
     ("prompt", &[]),
-    ("text", &["{\"format\":{\"type\":\"text\"}}", "{}"]),
-    ("tool_choice", &["\"auto\"", "\"none\""]),
-    ("tools", &["[]"]),
     ("truncation", &["\"disabled\"", "\"auto\""]),
 ];
-
-/// The input: a message of the user, or a list of messages.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a text or a list of messages")]
-enum Input {
-    Text(String),
-    Items(Vec<Item>),
-}
-
-#[derive(Deserialize)]
-struct Item {
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    role: Option<String>,
-    content: Option<Content>,
-}
 
 #[derive(Deserialize)]
 struct Reasoning {
     effort: Option<String>,
-}
-
-impl Input {
-    fn messages(self) -> Result<Vec<Message>, Refused> {
-        let items = match self {
-            Input::Text(text) => return Ok(vec![Message { role: "user".to_owned(), text }]),
-            Input::Items(items) => items,
-        };
-        let wrong = |why: String| Refused::field("input", why);
-        let mut messages = Vec::new();
-        for item in items {
-            match item.kind.as_deref() {
-                None | Some("message") => {}
-                // Thoughts are no part of the conversation.
-                Some("reasoning") => continue,
-                Some(other) => return Err(wrong(format!("an item of type '{other}' is not supported"))),
-            }
-            let content = item.content.ok_or_else(|| wrong("a message has no content".to_owned()))?;
-            let text = content.text("input")?;
-            messages.push(Message { role: item.role.unwrap_or_else(|| "user".to_owned()), text });
-        }
-        Ok(messages)
-    }
 }
 
 /// A response in progress.
@@ -88,6 +49,9 @@ struct Responding {
     previous: Option<String>,
     instructions: Option<String>,
     max_tokens: usize,
+    /// `text.format`.
+    format: Value,
+    tools: EchoedTools,
     prompt_tokens: usize,
     progress: TextProgress,
     texts: Texts,
@@ -100,7 +64,7 @@ pub(super) async fn respond(served: &Served, body: &[u8]) -> Result<Response, Re
     let mut fields = Fields::of(body)?;
     let _: Option<String> = fields.take("model")?;
     fields.neutral(&UNSUPPORTED)?;
-    let input: Input = fields.need("input")?;
+    let input: Input = fields.need(FIELD)?;
     let instructions: Option<String> = fields.take("instructions")?;
     let previous: Option<String> = fields.take("previous_response_id")?;
     let max_tokens = fields.take("max_output_tokens")?.unwrap_or(DEFAULT_TOKENS.min(served.options.max_tokens));
@@ -109,6 +73,8 @@ pub(super) async fn respond(served: &Served, body: &[u8]) -> Result<Response, Re
     let is_stored = fields.take("store")?.unwrap_or(true);
     let is_stream = fields.take("stream")?.unwrap_or(false);
     let sampling = sampling(&mut fields)?;
+    let (structure, format) = Structure::take_text(&mut fields)?;
+    let (tools, echoed) = Tools::take(&mut fields)?;
     fields.finish()?;
     if max_tokens > served.options.max_tokens {
         let most = served.options.max_tokens;
@@ -127,14 +93,22 @@ pub(super) async fn respond(served: &Served, body: &[u8]) -> Result<Response, Re
     if let Some(text) = &instructions {
         messages.insert(0, Message { role: "system".to_owned(), text: text.clone() });
     }
-    let text = prompt("input", &messages, start.state.is_some(), think)?;
+    if let Some(tools) = tools.as_ref().filter(|_| start.state.is_none()) {
+        tools.tell(&mut messages);
+    }
+    let text = prompt(FIELD, &messages, start.state.is_some(), think)?;
     let tokens = served.tokenizer.encode(text.as_bytes());
     if tokens.len() > served.options.max_prompt {
         let (got, most) = (tokens.len(), served.options.max_prompt);
-        return Err(Refused::field("input", format_args!("{got} tokens are more than the {most} allowed")));
+        return Err(Refused::field(FIELD, format_args!("{got} tokens are more than the {most} allowed")));
     }
     let stop_strings = vec![NEXT_USER.to_owned()];
-    let options = GenerateOptions { sampling, max_tokens, stop_strings, ..GenerateOptions::default() };
+    let mut options = GenerateOptions { sampling, max_tokens, stop_strings, ..GenerateOptions::default() };
+    options.grammar = match (&tools, structure) {
+        (Some(tools), structure) => Some(tools.compile(served, structure.as_ref(), think).await?),
+        (None, Some(structure)) => Some(structure.compile(served, Beginning::Answer(think)).await?),
+        (None, None) => None,
+    };
     let returned = start.store.is_some().then_some(StateEnd::NextMessage);
     let (prompt_tokens, state) = (tokens.len(), start.state.take());
     let request = BatchRequest { state, prompt: tokens, options, priority: 0, keep: true, returned };
@@ -145,8 +119,10 @@ pub(super) async fn respond(served: &Served, body: &[u8]) -> Result<Response, Re
         previous,
         instructions,
         max_tokens,
+        format,
+        tools: echoed,
         prompt_tokens,
-        progress: TextProgress::of_chat(if think { THINKING } else { "" }),
+        progress: TextProgress::of_chat(if think { THINKING } else { "" }, tools.as_ref().map(Tools::reader)),
         texts: served.engine.generate(vec![request]).await?,
         start,
         message: messages.into_iter().next_back().map(|message| message.text).unwrap_or_default(),
@@ -217,12 +193,12 @@ impl Responding {
             "max_output_tokens": self.max_tokens,
             "model": self.model,
             "output": if is_over { self.output() } else { json!([]) },
-            "parallel_tool_calls": true,
+            "parallel_tool_calls": self.tools.is_parallel,
             "previous_response_id": self.previous,
             "store": self.start.store.is_some(),
-            "text": { "format": { "type": "text" } },
-            "tool_choice": "auto",
-            "tools": [],
+            "text": { "format": self.format },
+            "tool_choice": self.tools.choice,
+            "tools": self.tools.tools,
             "truncation": "disabled",
             "usage": if is_over { usage } else { Value::Null },
             "metadata": {},
@@ -230,7 +206,7 @@ impl Responding {
     }
 
     fn output(&self) -> Value {
-        let Split { thoughts, answer } = &self.progress.split;
+        let Split { thoughts, answer, calls } = &self.progress.split;
         let status = if self.progress.is_cut() { "incomplete" } else { "completed" };
         let mut output = Vec::new();
         if !thoughts.is_empty() {
@@ -238,8 +214,26 @@ impl Responding {
             let id = item_id("rs", &self.id);
             output.push(json!({ "type": "reasoning", "id": id, "summary": [], "content": content }));
         }
-        output.push(message(&self.id, answer, status));
+        if self.has_message() {
+            output.push(message(&self.id, answer, status));
+        }
+        output.extend(calls.iter().enumerate().map(|(index, call)| self.call(index, call, "completed")));
         Value::Array(output)
+    }
+
+    /// Whether the output has a message: an answer may be calls only.
+    fn has_message(&self) -> bool {
+        !self.progress.split.answer.is_empty() || self.progress.split.calls.is_empty()
+    }
+
+    /// The item of a call.
+    fn call(&self, index: usize, numbered: &NumberedCall, status: &str) -> Value {
+        let NumberedCall { id, call } = numbered;
+        let item = format!("{}_{index}", item_id("fc", &self.id));
+        json!({
+            "type": "function_call", "id": item, "call_id": id, "name": call.name, "arguments": call.arguments,
+            "status": status,
+        })
     }
 
     /// Stores the state at the end, before the client learns of the end.
@@ -247,7 +241,7 @@ impl Responding {
         let Some(state) = self.progress.state.take() else { return Ok(()) };
         let Some(store) = self.start.store.take() else { return Ok(()) };
         let mut turns = std::mem::take(&mut self.start.turns);
-        let (message, answer) = (self.message.clone(), self.progress.split.answer.clone());
+        let (message, answer) = (self.message.clone(), self.progress.written());
         turns.push(ChatTurn { message, answer });
         store.store(ChatState { state: Arc::unwrap_or_clone(state), turns }).await.map(drop)
     }
@@ -294,7 +288,7 @@ impl Responding {
                 });
                 events.send("response.reasoning_text.delta", delta).await?;
             }
-            if !split.answer.is_empty() || is_over {
+            if !split.answer.is_empty() || is_over && self.has_message() {
                 open = self.open(&mut events, open, OutputItem::Message).await?;
             }
             if !split.answer.is_empty() {
@@ -315,10 +309,31 @@ impl Responding {
             return events.failed(&refused).await;
         }
         self.close(&mut events, open).await?;
+        self.send_calls(&mut events).await?;
         let mut response = self.response();
         response["store"] = is_stored.into();
         let name = if self.progress.is_cut() { "response.incomplete" } else { "response.completed" };
         events.send(name, json!({ "response": response })).await
+    }
+
+    /// Sends the calls, after the text.
+    async fn send_calls(&self, events: &mut Numbered) -> Result<(), Disconnected> {
+        let first = self.message_index() + usize::from(self.has_message());
+        for (index, numbered) in self.progress.split.calls.iter().enumerate() {
+            let (done, output_index) = (self.call(index, numbered, "completed"), first + index);
+            let mut added = self.call(index, numbered, "in_progress");
+            added["arguments"] = "".into();
+            events.send("response.output_item.added", json!({ "output_index": output_index, "item": added })).await?;
+            let at = json!({ "item_id": done["id"], "output_index": output_index });
+            let mut delta = at.clone();
+            delta["delta"] = done["arguments"].clone();
+            events.send("response.function_call_arguments.delta", delta).await?;
+            let mut whole = at;
+            (whole["name"], whole["arguments"]) = (done["name"].clone(), done["arguments"].clone());
+            events.send("response.function_call_arguments.done", whole).await?;
+            events.send("response.output_item.done", json!({ "output_index": output_index, "item": done })).await?;
+        }
+        Ok(())
     }
 
     /// The index of the message in the output: thoughts come first.
@@ -356,7 +371,7 @@ impl Responding {
 
     /// Closes an item of the output.
     async fn close(&self, events: &mut Numbered, open: Option<OutputItem>) -> Result<(), Disconnected> {
-        let Split { thoughts, answer } = &self.progress.split;
+        let Split { thoughts, answer, .. } = &self.progress.split;
         let output = self.output();
         match open {
             None => Ok(()),

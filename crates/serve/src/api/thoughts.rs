@@ -1,6 +1,8 @@
 //! Thoughts of reasoning models: the text between `<think>` and `</think>` at the beginning of an answer is sent as
 //! `reasoning_content`, the rest as `content`, as in the interfaces of DeepSeek, vLLM and llama.cpp.
 
+use wgoose_session::tools::ToolCall;
+
 /// What begins and ends thoughts.
 const OPENING: &str = "<think>";
 const CLOSING: &str = "</think>";
@@ -30,11 +32,20 @@ enum Phase {
 pub(super) struct Split {
     pub(super) thoughts: String,
     pub(super) answer: String,
+    /// The calls of tools that are complete.
+    pub(super) calls: Vec<NumberedCall>,
+}
+
+/// A call with the id that the client gives its result with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NumberedCall {
+    pub(super) id: String,
+    pub(super) call: ToolCall,
 }
 
 impl Split {
-    fn is_empty(&self) -> bool {
-        self.thoughts.is_empty() && self.answer.is_empty()
+    pub(super) fn is_empty(&self) -> bool {
+        self.thoughts.is_empty() && self.answer.is_empty() && self.calls.is_empty()
     }
 }
 

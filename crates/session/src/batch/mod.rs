@@ -12,6 +12,7 @@
 //! sequences.
 
 mod event;
+mod masks;
 mod request;
 mod schedule;
 mod sequence;
@@ -128,11 +129,12 @@ impl SessionBatch {
     ///
     /// # Errors
     /// There is no room ([`SessionError::NoRoom`]), an empty prompt, a token outside the vocabulary, options that make
-    /// no sense or rule out every token, a state of another model, or a model without an output head.
+    /// no sense or rule out every token, a grammar or a state of another model, or a model without an output head.
     pub fn join_request(&mut self, request: BatchRequest) -> Result<SequenceId, SessionError> {
         let shape = *self.engine.shape();
         let sampling = &request.options.sampling;
         sampling.check_tokens(shape.vocab)?;
+        request.options.grammar.as_ref().map_or(Ok(()), |grammar| grammar.check(shape.vocab))?;
         let sampler = Sampler::new(sampling.clone())?;
         // Of several for one token the last counts.
         let biases: BTreeMap<u32, f32> = sampling.bias.iter().copied().collect();

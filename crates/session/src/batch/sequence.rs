@@ -2,6 +2,7 @@
 
 use super::request::{BatchRequest, StateEnd};
 use crate::generate::{GenerateOptions, Generated, Text};
+use crate::grammar::{Grammar, Matcher};
 use crate::sampling::{Counts, Sampler};
 use crate::tokenizer::Tokenizer;
 use std::sync::Arc;
@@ -27,12 +28,15 @@ pub(super) struct BatchSequence {
     pub(super) sampler: Sampler,
     /// Counts of its chosen tokens, for penalties on the device.
     counts: Counts,
+    /// Its place in its grammar, if it has one.
+    pub(super) matcher: Option<Matcher>,
 }
 
 impl BatchSequence {
     pub(super) fn new(request: BatchRequest, sampler: Sampler) -> Self {
         let BatchRequest { state, prompt, options, priority, keep, returned } = request;
         let (text, counts) = (Text::new(&options), Counts::new(options.sampling.penalties));
+        let matcher = options.grammar.as_ref().map(Grammar::matcher);
         BatchSequence {
             slot: None,
             options: Arc::new(options),
@@ -46,6 +50,7 @@ impl BatchSequence {
             text,
             sampler,
             counts,
+            matcher,
         }
     }
 
@@ -89,6 +94,10 @@ impl BatchSequence {
         let piece = self.text.push(tokenizer, token)?;
         self.tokens.push(token);
         self.counts.push(token);
+        if let Some(matcher) = self.matcher.as_mut().filter(|_| !self.text.has_ended()) {
+            // An error: the next mask has it.
+            let _ = matcher.push(token);
+        }
         Some(piece).filter(|piece| !piece.is_empty())
     }
 

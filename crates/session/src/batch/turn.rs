@@ -5,6 +5,7 @@ use super::{BatchEvent, SequenceId, SessionBatch, StateEnd};
 use crate::SessionError;
 use crate::chat::AnswerEnd;
 use crate::generate::{Ending, GenerateOptions, Generated, continuation};
+use crate::grammar::{Matcher, rule_out};
 use crate::prefix::Snapshot;
 use crate::tokenizer::Tokenizer;
 use std::collections::BTreeMap;
@@ -18,17 +19,17 @@ use wgoose_runtime::{BatchError, Continuation, DecodeError, IN_FLIGHT, Outputs, 
 const MIN_CACHED_PROMPT: usize = 512;
 
 /// A sequence that ended in a turn.
-struct EndedSequence {
-    id: SequenceId,
-    slot: Option<usize>,
+pub(super) struct EndedSequence {
+    pub(super) id: SequenceId,
+    pub(super) slot: Option<usize>,
     /// The tokens of its state, if the prefix cache is to keep it.
-    cached: Option<Vec<u32>>,
+    pub(super) cached: Option<Vec<u32>>,
     /// Its result, if the state has to be returned before it.
-    returns: Option<ReturnedState>,
+    pub(super) returns: Option<ReturnedState>,
 }
 
 /// A result that waits for its state.
-struct ReturnedState {
+pub(super) struct ReturnedState {
     end: StateEnd,
     options: Arc<GenerateOptions>,
     rest: String,
@@ -69,8 +70,9 @@ impl SessionBatch {
     }
 
     /// One turn: admits queued sequences, then prefills one chunk and decodes a step, in one pass where the device chooses
-    /// tokens; or, if no prompt is left, decodes up to `most` steps, at most 50 ms of them, and none beyond the first
-    /// `max_tokens` that a sequence reaches. Events arrive as they happen. Returns the number of decode steps.
+    /// all tokens; or, if no prompt is left, decodes up to `most` steps, at most 50 ms of them, none beyond the first
+    /// `max_tokens` that a sequence reaches, and one while a sequence has a grammar. Events arrive as they happen. Returns
+    /// the number of decode steps.
     ///
     /// # Errors
     /// The device fails. The batch is empty then.
@@ -87,8 +89,9 @@ impl SessionBatch {
     /// What a turn runs, after admission; returns the number of decode steps.
     fn pass(&mut self, most: usize, on_event: OnEvent<'_>) -> Result<usize, SessionError> {
         let chunk = self.schedule.chunk();
-        let is_together = !chunk.is_empty() && self.engine.can_decode();
-        if is_together && self.schedule.decoding().next().is_some() {
+        let decoding: Vec<SequenceId> = self.schedule.decoding().collect();
+        let is_on_device = self.engine.can_decode() && !decoding.iter().any(|id| self.has_grammar(*id));
+        if is_on_device && !chunk.is_empty() && !decoding.is_empty() {
             return self.decode(most, &chunk, on_event);
         }
         if !chunk.is_empty() {
@@ -180,19 +183,26 @@ impl SessionBatch {
         let left = ids.iter().filter_map(|id| self.sequences.get(id)).map(BatchSequence::left).min();
         let Some(left) = left else { return Ok(0) };
         let (begun, mut ended) = (Instant::now(), Vec::new());
-        let steps = if self.engine.can_decode() { self.schedule.steps(most.min(left)) } else { 1 };
-        let decoded = match self.engine.can_decode() {
-            true => self.decode_on_device(&ids, steps, chunk, &mut ended, on_event),
-            false => self.decode_here(&ids, &mut ended, on_event),
+        // Devices sample without masks: sequences with a grammar are sampled here, the others where they are alone.
+        let is_here = |id: &SequenceId| !self.engine.can_decode() || self.has_grammar(*id);
+        let (mut here, there): (Vec<SequenceId>, Vec<SequenceId>) = ids.into_iter().partition(is_here);
+        let steps = if here.is_empty() { self.schedule.steps(most.min(left)) } else { 1 };
+        self.compute_masks(&mut here, &mut ended, on_event);
+        if !here.is_empty() {
+            self.decode_here(&here, &mut ended, on_event)?;
+        }
+        let decoded = match there.is_empty() {
+            true => Ok(()),
+            false => self.decode_on_device(&there, steps, chunk, &mut ended, on_event),
         };
         match decoded {
-            Ok(()) if chunk.is_empty() => self.schedule.decoded(ids.len(), steps, begun.elapsed()),
+            Ok(()) if chunk.is_empty() => self.schedule.decoded(here.len() + there.len(), steps, begun.elapsed()),
             Ok(()) => {
-                self.schedule.decoded_beside(ids.len(), chunk, begun.elapsed());
+                self.schedule.decoded_beside(there.len(), chunk, begun.elapsed());
                 self.prefilled(chunk)?;
             }
             Err(why) => {
-                let all: Vec<SequenceId> = ids.iter().copied().chain(chunk.iter().map(|(id, _)| *id)).collect();
+                let all: Vec<SequenceId> = there.iter().copied().chain(chunk.iter().map(|(id, _)| *id)).collect();
                 self.restart_without_failed(why, &all, &mut ended, on_event)?;
             }
         }
@@ -290,8 +300,11 @@ impl SessionBatch {
             .collect();
         let read: Vec<Sequence<'_>> =
             reads.iter().map(|(slot, tokens)| Sequence { slot: *slot, tokens, outputs: Outputs::Last }).collect();
-        for (id, logits) in ids.iter().zip(engine.forward(&read)?) {
+        for (id, mut logits) in ids.iter().zip(engine.forward(&read)?) {
             let Some(sequence) = sequences.get_mut(id) else { continue };
+            if let Some(mask) = sequence.matcher.as_ref().and_then(Matcher::mask) {
+                rule_out(&mut logits, mask);
+            }
             match sequence.sampler.sample(&logits) {
                 Ok(token) => push(sequences, tokenizer, *id, token, ended, on_event),
                 Err(why) => {

@@ -9,7 +9,7 @@ use crate::{Session, SessionError};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::ScopedJoinHandle;
 use wgoose_kernels::Plan;
 use wgoose_kernels::plan::Fusions;
@@ -85,7 +85,8 @@ impl SessionBuilder {
             Backend::Cpu => self.open_on_cpu(model()?)?,
             Backend::Gpu => self.open_on_gpu(model)?,
         };
-        Ok(Session { model, engine, device, plan, tokenizer, prefixes, embeddings, heads: HashMap::new() })
+        let (heads, grammars) = (HashMap::new(), OnceLock::new());
+        Ok(Session { model, engine, device, plan, tokenizer, prefixes, embeddings, heads, grammars })
     }
 
     fn open_on_cpu(&self, model: Arc<Model>) -> Result<Opened, SessionError> {
@@ -195,6 +196,7 @@ impl SessionBuilder {
             prefixes: None,
             embeddings: None,
             heads: HashMap::new(),
+            grammars: OnceLock::new(),
         })
     }
 

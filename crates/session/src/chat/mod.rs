@@ -8,7 +8,7 @@ use crate::{GenerateOptions, Generated, OnGeneration, Session, SessionError};
 pub(crate) use answer_end::AnswerEnd;
 use std::collections::VecDeque;
 use std::path::Path;
-pub use template::{ChatMessage, NEXT_USER, THINKING, conversation, next_message};
+pub use template::{ChatMessage, NEXT_USER, THINKING, after_thoughts, conversation, next_message};
 use wgoose_runtime::StateData;
 
 /// How to chat.
@@ -18,7 +18,8 @@ pub struct ChatOptions {
     pub system: Option<String>,
     /// Whether the model thinks before it answers.
     pub think: bool,
-    /// How answers are generated. The beginning of the next message ends them too.
+    /// How answers are generated. The beginning of the next message ends them too. A grammar is that of the answer after
+    /// the thoughts.
     pub generate: GenerateOptions,
 }
 
@@ -71,6 +72,9 @@ impl Chat {
     /// A conversation that begins with the session's state, as of an initial state made for chats.
     pub fn new(session: Session, mut options: ChatOptions) -> Self {
         options.generate.stop_strings.push(NEXT_USER.to_owned());
+        if options.think {
+            options.generate.grammar = options.generate.grammar.and_then(after_thoughts);
+        }
         Chat { session, options, place: Place::Beginning, beginning: None, said: VecDeque::new(), turns: Vec::new() }
     }
 

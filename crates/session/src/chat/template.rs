@@ -20,6 +20,8 @@
 //! It ends an answer at an empty line too. Thoughts and long answers have empty lines, so an answer ends here where the
 //! next message would begin, or with end-of-text.
 
+use crate::grammar::{Grammar, GrammarTrigger, Waiting};
+
 /// A message of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChatMessage<'a> {
@@ -52,6 +54,15 @@ const ANSWER: &str = "Assistant:";
 
 /// The end of a prompt after which the model thinks before it answers.
 pub const THINKING: &str = " <think";
+
+/// The end of thoughts.
+const THOUGHTS_END: &str = "</think>";
+
+/// The grammar of an answer, for a model that thinks before: it applies once the thoughts have ended.
+pub fn after_thoughts(answer: Grammar) -> Option<Grammar> {
+    let trigger = GrammarTrigger { text: THOUGHTS_END.to_owned(), grammar: answer };
+    Grammar::after(vec![trigger], Waiting::Once)
+}
 
 /// What comes before a message, but for the first: where it is generated an answer has ended.
 pub const NEXT_USER: &str = "\n\nUser:";

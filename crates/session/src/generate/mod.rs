@@ -6,6 +6,7 @@ mod options;
 mod stop_strings;
 mod text;
 
+use crate::grammar::{Grammar, Matcher, rule_out};
 use crate::prompt::Read;
 use crate::sampling::Sampler;
 use crate::{Session, SessionError};
@@ -50,7 +51,7 @@ impl Session {
         if prompt.is_empty() {
             return Err(SessionError::EmptyPrompt);
         }
-        let on_device = self.engine.can_decode();
+        let on_device = self.engine.can_decode() && options.grammar.is_none();
         let begun = self.read_prompt(prompt, on_device, &mut |done| {
             on_event(GenerationEvent::Prefill { done, of: prompt.len() })
         })?;
@@ -72,7 +73,10 @@ impl Session {
             _ if options.max_tokens == 0 => Ok(()),
             None => choose_on_device(&mut self.engine, Start::Kept, options, &mut push),
             Some(logits) if on_device => choose_on_device(&mut self.engine, Start::Logits(&logits), options, &mut push),
-            Some(logits) => choose_here(&mut self.engine, logits, sampler, &mut push),
+            Some(logits) => {
+                let matcher = options.grammar.as_ref().map(Grammar::matcher);
+                choose_here(&mut self.engine, logits, sampler, matcher, &mut push)
+            }
         };
         let (rest, generated) = text.finish(prompt.len());
         self.note(chosen.is_ok(), generated.read());
@@ -88,7 +92,9 @@ impl Session {
 
     /// A sampler with these options, if they make sense for the model.
     fn sampler(&self, options: &GenerateOptions) -> Result<Sampler, SessionError> {
-        options.sampling.check_tokens(self.model.shape().vocab)?;
+        let vocab = self.model.shape().vocab;
+        options.sampling.check_tokens(vocab)?;
+        options.grammar.as_ref().map_or(Ok(()), |grammar| grammar.check(vocab))?;
         Ok(Sampler::new(options.sampling.clone())?)
     }
 }
@@ -110,13 +116,19 @@ fn choose_here(
     engine: &mut Engine,
     mut logits: Vec<f32>,
     mut sampler: Sampler,
+    mut matcher: Option<Matcher>,
     push: &mut dyn FnMut(u32) -> ControlFlow<()>,
 ) -> Result<(), SessionError> {
     loop {
+        if let Some(matcher) = &mut matcher {
+            matcher.compute_mask()?;
+            matcher.mask().into_iter().for_each(|mask| rule_out(&mut logits, mask));
+        }
         let token = sampler.sample(&logits)?;
         if push(token).is_break() {
             return Ok(());
         }
+        matcher.as_mut().map_or(Ok(()), |matcher| matcher.push(token))?;
         let read = Sequence { slot: 0, tokens: &[token], outputs: Outputs::Last };
         logits = engine.forward(&[read])?.pop().unwrap_or_default();
     }

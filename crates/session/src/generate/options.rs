@@ -1,5 +1,6 @@
 //! How to generate, and what was generated.
 
+use crate::grammar::Grammar;
 use crate::sampling::SamplerOptions;
 use crate::tokenizer::END_OF_TEXT;
 
@@ -14,12 +15,19 @@ pub struct GenerateOptions {
     pub stop_tokens: Vec<u32>,
     /// Texts that end the text as soon as one is complete and are no part of it. Empty ones mean nothing.
     pub stop_strings: Vec<String>,
+    /// The grammar of the text. Where nothing else may follow, it ends with end-of-text, whatever the stop tokens are.
+    pub grammar: Option<Grammar>,
 }
 
 impl Default for GenerateOptions {
     fn default() -> Self {
-        let (stop_tokens, stop_strings) = (vec![END_OF_TEXT], Vec::new());
-        GenerateOptions { sampling: SamplerOptions::default(), max_tokens: 128, stop_tokens, stop_strings }
+        GenerateOptions {
+            sampling: SamplerOptions::default(),
+            max_tokens: 128,
+            stop_tokens: vec![END_OF_TEXT],
+            stop_strings: Vec::new(),
+            grammar: None,
+        }
     }
 }
 

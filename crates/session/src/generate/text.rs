@@ -2,7 +2,7 @@
 
 use super::options::{Ending, GenerateOptions, Generated};
 use super::stop_strings::StopStrings;
-use crate::tokenizer::{Tokenizer, Utf8Stream};
+use crate::tokenizer::{END_OF_TEXT, Tokenizer, Utf8Stream};
 
 /// A text that is being generated.
 #[derive(Debug)]
@@ -18,9 +18,10 @@ pub(crate) struct Text {
 impl Text {
     /// A text without tokens; it has ended if it is to have none.
     pub(crate) fn new(options: &GenerateOptions) -> Self {
+        let end = options.grammar.as_ref().map(|_| END_OF_TEXT);
         Text {
             max_tokens: options.max_tokens,
-            stop_tokens: options.stop_tokens.clone(),
+            stop_tokens: options.stop_tokens.iter().copied().chain(end).collect(),
             stop_strings: StopStrings::new(&options.stop_strings),
             characters: Utf8Stream::new(),
             tokens: Vec::new(),

@@ -6,7 +6,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use wgoose_session::grammar::{GrammarCompiler, GrammarSource};
 use wgoose_session::sampling::{Penalties, SamplerOptions, SamplerOptionsError};
 use wgoose_session::tokenizer::Tokenizer;
 use wgoose_session::{
@@ -26,6 +27,10 @@ fn settings() -> Vec<GenerateOptions> {
     let banned = (0..100).map(|token| (token, f32::NEG_INFINITY)).collect();
     let biased = SamplerOptions { bias: banned, seed: 9, top_k: NonZeroUsize::new(30), ..SamplerOptions::default() };
     let stop_strings = ["e", "\n", "a"].map(str::to_owned).to_vec();
+    let compile = |source: &GrammarSource| Some(compiler().compile(source).unwrap());
+    let regex = compile(&GrammarSource::Regex("[a-z ]{3,30}!".to_owned()));
+    let choice = compile(&GrammarSource::Choice(vec!["goose".to_owned(), "geese".to_owned()]));
+    let repelled_in_it = SamplerOptions { penalties, seed: 6, ..SamplerOptions::default() };
     vec![
         GenerateOptions { sampling: greedy, max_tokens: 9, ..default() },
         GenerateOptions { sampling: repelled, max_tokens: 14, ..default() },
@@ -34,7 +39,18 @@ fn settings() -> Vec<GenerateOptions> {
         GenerateOptions { max_tokens: 40, stop_strings, ..default() },
         GenerateOptions { max_tokens: 40, stop_tokens: (0..20).chain(60..110).collect(), ..default() },
         GenerateOptions { max_tokens: 0, ..default() },
+        GenerateOptions { max_tokens: 40, grammar: regex, sampling: repelled_in_it, ..default() },
+        GenerateOptions { max_tokens: 3, grammar: choice, ..default() },
     ]
+}
+
+/// The compiler of grammars for [`tiny`].
+fn compiler() -> &'static GrammarCompiler {
+    static COMPILER: LazyLock<GrammarCompiler> = LazyLock::new(|| {
+        let vocab = SHAPE.vocab as usize;
+        GrammarCompiler::new(Tokenizer::world().truncated(vocab).unwrap(), vocab)
+    });
+    &COMPILER
 }
 
 fn open(model: &Tiny, backend: Backend) -> Session {

@@ -8,6 +8,7 @@ use crate::failure::{Failure, WrongUsage};
 use crate::first_use::FirstUse;
 use crate::options::{RunOptions, place};
 use crate::sampling::SamplingFlags;
+use crate::structure::StructureFlags;
 use crate::timeline::TimelineOptions;
 use each::each;
 use one::one;
@@ -29,7 +30,8 @@ use wgoose_session::sampling::SamplerOptions;
   cat article.txt | wgoose generate model.gguf -n 200 -t 0.7
   wgoose generate model.gguf --file long.txt -n 0 --save-state long.st
   wgoose generate model.gguf --state long.st -p \"In short:\"
-  wgoose generate model.gguf --prompts questions.jsonl > answers.jsonl")]
+  wgoose generate model.gguf --prompts questions.jsonl > answers.jsonl
+  wgoose generate model.gguf -p \"A goose in JSON:\" --json-schema bird.json")]
 pub(crate) struct Args {
     /// Model file, or a folder with the shards of one.
     model: PathBuf,
@@ -58,6 +60,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     sampling: SamplingFlags,
     #[command(flatten)]
+    structure: StructureFlags,
+    #[command(flatten)]
     first_use: FirstUse,
     #[command(flatten)]
     timeline: TimelineOptions,
@@ -78,11 +82,12 @@ pub(crate) fn run(args: &Args, started: Instant) -> Result<(), Failure> {
             WrongUsage("--echo and --save-state are for one prompt: leave them out, or the others".into()).into()
         );
     }
-    let options = args.sampling.options(defaults());
+    let mut options = args.sampling.options(defaults());
     let timeline = args.timeline.begin();
     let builder = args.options.session()?.timeline(timeline.clone());
     let mut session = args.first_use.open(builder, &args.model, &args.options, started)?;
     args.sampling.check(session.model())?;
+    options.grammar = args.structure.grammar(&session)?;
     if let Some(state) = &args.state {
         session.load_state(state)?;
     }

@@ -9,6 +9,7 @@ import wgoose
 
 from . import options
 from .answers import Heading, without_leading_blanks
+from .grammar import LlamaGrammar, grammar_of
 from .llama_types import (
     ChatCompletionRequestMessage,
     CreateChatCompletionResponse,
@@ -55,7 +56,7 @@ class Llama(Reader):
         model: str | None = None,
         stopping_criteria: None = None,
         logits_processor: None = None,
-        grammar: None = None,
+        grammar: LlamaGrammar | None = None,
         logit_bias: dict[int, float] | None = None,
         *,
         penalty_decay: float = 1.0,
@@ -89,7 +90,7 @@ class Llama(Reader):
         model: str | None = None,
         stopping_criteria: None = None,
         logits_processor: None = None,
-        grammar: None = None,
+        grammar: LlamaGrammar | None = None,
         logit_bias: dict[int, float] | None = None,
         penalty_decay: float = 1.0,
         stop_tokens: list[int] | None = None,
@@ -122,7 +123,7 @@ class Llama(Reader):
         model: str | None = None,
         stopping_criteria: None = None,
         logits_processor: None = None,
-        grammar: None = None,
+        grammar: LlamaGrammar | None = None,
         logit_bias: dict[int, float] | None = None,
         penalty_decay: float = 1.0,
         stop_tokens: list[int] | None = None,
@@ -153,7 +154,7 @@ class Llama(Reader):
         model: str | None = None,
         stopping_criteria: None = None,
         logits_processor: None = None,
-        grammar: None = None,
+        grammar: LlamaGrammar | None = None,
         logit_bias: dict[int, float] | None = None,
         *,
         penalty_decay: float = 1.0,
@@ -178,8 +179,8 @@ class Llama(Reader):
             mirostat_mode=mirostat_mode,
             stopping_criteria=stopping_criteria,
             logits_processor=logits_processor,
-            grammar=grammar,
         )
+        of_text = grammar_of(self._open, grammar)
         tokens = self._open.encode(prompt) if isinstance(prompt, str | bytes) else list(prompt)
         echoed = self._open.decode(tokens) if echo else ""
         generation, read = self._generate(
@@ -196,6 +197,7 @@ class Llama(Reader):
             penalty_decay=penalty_decay,
             logit_bias=logit_bias,
             stop_tokens=stop_tokens,
+            grammar=of_text,
         )
         heading = Heading(model or self.model_path)
         if stream:
@@ -233,7 +235,7 @@ class Llama(Reader):
         mirostat_eta: float = 0.1,
         model: str | None = None,
         logits_processor: None = None,
-        grammar: None = None,
+        grammar: LlamaGrammar | None = None,
         logit_bias: dict[int, float] | None = None,
         logprobs: bool | None = None,
         top_logprobs: None = None,
@@ -271,7 +273,7 @@ class Llama(Reader):
         mirostat_eta: float = 0.1,
         model: str | None = None,
         logits_processor: None = None,
-        grammar: None = None,
+        grammar: LlamaGrammar | None = None,
         logit_bias: dict[int, float] | None = None,
         logprobs: bool | None = None,
         top_logprobs: None = None,
@@ -308,7 +310,7 @@ class Llama(Reader):
         mirostat_eta: float = 0.1,
         model: str | None = None,
         logits_processor: None = None,
-        grammar: None = None,
+        grammar: LlamaGrammar | None = None,
         logit_bias: dict[int, float] | None = None,
         logprobs: bool | None = None,
         top_logprobs: None = None,
@@ -343,7 +345,7 @@ class Llama(Reader):
         mirostat_eta: float = 0.1,
         model: str | None = None,
         logits_processor: None = None,
-        grammar: None = None,
+        grammar: LlamaGrammar | None = None,
         logit_bias: dict[int, float] | None = None,
         logprobs: bool | None = None,
         top_logprobs: None = None,
@@ -366,15 +368,14 @@ class Llama(Reader):
             tools=tools,
             tool_choice=tool_choice,
             min_p=min_p,
-            response_format=response_format,
             repeat_penalty=repeat_penalty,
             tfs_z=tfs_z,
             mirostat_mode=mirostat_mode,
             logits_processor=logits_processor,
-            grammar=grammar,
             logprobs=logprobs,
             top_logprobs=top_logprobs,
         )
+        of_text = grammar_of(self._open, grammar, response_format, answer=True, think=think)
         prompt = wgoose.chat_prompt([(message["role"], _text(message)) for message in messages], think)
         stops = [stop] if isinstance(stop, str) else list(stop or [])
         generation, read = self._generate(
@@ -391,6 +392,7 @@ class Llama(Reader):
             penalty_decay=penalty_decay,
             logit_bias=logit_bias,
             stop_tokens=stop_tokens,
+            grammar=of_text,
         )
         heading = Heading(model or self.model_path)
         opening = "<think" if think else ""

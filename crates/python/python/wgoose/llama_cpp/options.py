@@ -61,12 +61,10 @@ COMPLETION: Mapping[str, object] = {
     "mirostat_mode": 0,
     "stopping_criteria": None,
     "logits_processor": None,
-    "grammar": None,
     "functions": None,
     "function_call": None,
     "tools": None,
     "tool_choice": None,
-    "response_format": {"type": "text"},
     "top_logprobs": None,
 }
 """The same for completions."""
