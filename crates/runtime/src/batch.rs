@@ -197,7 +197,7 @@ pub struct Padded {
 }
 
 impl Padded {
-    /// The shape that holds so many tokens, segments and rows of logits.
+    /// The shape that holds these numbers of tokens, segments and rows of logits.
     ///
     /// A decode step has a [`bucket`] of sequences. In other passes the outputs are a power of two, the segments exceed
     /// them by 4, 16, 64 and so on, one at least of them padding, and each padding segment has a token at least.

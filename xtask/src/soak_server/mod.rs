@@ -49,7 +49,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 /// Runs the test.
 ///
 /// # Errors
-/// The server ends or grows, an answer differs, or the system does not allow so many connections.
+/// The server ends or grows, an answer differs, or the system does not allow that number of connections.
 pub(crate) fn run(args: &Args) -> Result<()> {
     vulkan::ensure()?;
     let wgoose = match &args.tool {

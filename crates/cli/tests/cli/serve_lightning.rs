@@ -179,7 +179,7 @@ fn states_are_uploaded_listed_used_and_deleted() {
     body["state_id"] = "".into();
     assert_eq!(ask(&body, &[]).1["choices"], plain["choices"], "their page sends an empty name");
 
-    // A session goes on from its state.
+    // A session continues from its state.
     let turn = |session: &str, content: &str, bias: Value| {
         let body = json!({
             "session_id": session, "contents": [content], "max_tokens": 4, "temperature": 0, "stop_tokens": [0],

@@ -123,7 +123,7 @@ def model_streams(bench):
 
 @test
 def a_chat_is_forked_from_a_saved_state(bench):
-    """The fork goes on from the state on the server; without the state, from its messages."""
+    """The fork continues from the state on the server; without the state, from its messages."""
     page = bench.page
     save, fork = "[aria-label='Save the state on the server']", "[aria-label='Fork a chat from the saved state']"
     bench.until("document.querySelector('#model').textContent != 'wgoose'")

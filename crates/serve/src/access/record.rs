@@ -92,7 +92,7 @@ impl Record {
         self.known.lock().texts.get_or_insert_default().cached += tokens;
     }
 
-    /// A text was given up, with so many tokens still to be prefilled.
+    /// A text was given up, with that number of tokens still to be prefilled.
     pub(crate) fn given_up(&self, unread: usize, generated: usize) {
         self.known.lock().texts.get_or_insert_default().unread += unread;
         self.generated(generated, "given_up");

@@ -189,7 +189,7 @@ impl Schedule {
         }
     }
 
-    /// Records how long a pass took that prefilled this chunk while so many sequences decoded.
+    /// Records how long a pass took that prefilled this chunk beside that number of decoding sequences.
     pub(super) fn decoded_beside(&mut self, decoding: usize, chunk: &[(SequenceId, usize)], took: Duration) {
         let tokens: usize = chunk.iter().map(|(_, tokens)| tokens).sum();
         self.passes.record(Padded::new(decoding + tokens, decoding + chunk.len(), decoding).tokens, took);
@@ -207,7 +207,7 @@ impl Schedule {
         if self.prefilling.is_empty() { most.min(long).max(1) } else { 1 }
     }
 
-    /// Records decode steps of so many sequences, and how long they took.
+    /// Records decode steps of that number of sequences, and how long they took.
     pub(super) fn decoded(&mut self, decoding: usize, steps: usize, took: Duration) {
         if steps > 0 {
             self.steps.record(bucket(decoding), took / u32::try_from(steps).unwrap_or(u32::MAX));

@@ -112,7 +112,7 @@ impl Grammar {
         Matcher::new(self)
     }
 
-    /// Checks that it was compiled for a model of so many token ids.
+    /// Checks that it was compiled for a model with that number of token ids.
     ///
     /// # Errors
     /// It was not.

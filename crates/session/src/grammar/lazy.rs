@@ -26,7 +26,7 @@ pub enum Waiting {
 
 impl Grammar {
     /// A grammar that applies after the first of these texts. Until then every token is allowed, but for one that
-    /// completes a trigger and goes on with something that its grammar excludes. `None` without triggers.
+    /// completes a trigger and continues with something that its grammar excludes. `None` without triggers.
     pub fn after(triggers: Vec<GrammarTrigger>, waiting: Waiting) -> Option<Grammar> {
         let vocabulary = Arc::clone(triggers.first()?.grammar.vocabulary());
         let triggers = triggers.into_iter().filter(|trigger| !trigger.text.is_empty());

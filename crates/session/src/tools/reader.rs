@@ -144,7 +144,7 @@ impl CallReader {
         loop {
             let rest = after[at..].trim_start();
             let begin = after.len() - rest.len();
-            // Without an end of its own, a marker has one value; a block of code ends with it.
+            // Without an end marker, a marker has one value; a block of code ends with it.
             let has_value = marker.end.is_none() && !calls.is_empty();
             if has_value && !is_block {
                 return decided(calls, at);
