@@ -17,6 +17,8 @@ pub struct Deviation {
     pub worst: f32,
     /// What is allowed there: the op's tolerance, what the kernel's precision adds to it, and storing as f16.
     pub tolerance: f32,
+    /// Where that error is.
+    pub at: At,
     /// Why it is wrong whatever the numbers: elements not written, guard words overwritten, different bits the second
     /// time.
     pub fault: Option<String>,
@@ -25,12 +27,29 @@ pub struct Deviation {
     pub bits: String,
 }
 
+/// A value that a kernel computed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct At {
+    /// Of what: y or the state.
+    pub of: &'static str,
+    /// Its index.
+    pub index: usize,
+    /// What it is.
+    pub got: f32,
+    /// What it is of the reference.
+    pub want: f32,
+}
+
 /// What is wrong, or how far it is from the reference.
 impl fmt::Display for Deviation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.fault {
             Some(fault) => f.write_str(fault),
-            None => write!(f, "error {:.1e}, allowed {:.1e}", self.worst, self.tolerance),
+            None => {
+                let At { of, index, got, want } = self.at;
+                write!(f, "error {:.1e}, allowed {:.1e}: ", self.worst, self.tolerance)?;
+                write!(f, "{of}[{index}] is {got:e} instead of {want:e}")
+            }
         }
     }
 }
@@ -151,26 +170,28 @@ pub fn check(bench: &Bench, case: &Case, expected: &Expected) -> Result<Deviatio
         fault = Some(format!("it leaves {n} in arrivals[{at}], where every launch finds 0"));
     }
     let allowed = expected.allowed(bench, case);
-    let of = |got: &[f32], want: &[f32], is_packed: bool, allowed: f32| {
+    let of = |name: &'static str, got: &[f32], want: &[f32], is_packed: bool, allowed: f32| {
         let stored = if is_packed { packing_error(want) } else { 0.0 };
         let got = if case.may_spread() { Cow::Owned(without_spread(got, want)) } else { Cow::Borrowed(got) };
-        (largest_error(&got, want).1, allowed + stored)
+        let (index, error) = largest_error(&got, want);
+        let value = |values: &[f32]| values.get(index).copied().unwrap_or_default();
+        (error, allowed + stored, At { of: name, index, got: value(&got), want: value(want) })
     };
     let packed = case.instance.packed;
-    let (mut worst, mut tolerance) = of(written, &expected.y, packed.y, allowed);
-    let mut keep = |other: (f32, f32)| {
+    let (mut worst, mut tolerance, mut at) = of("y", written, &expected.y, packed.y, allowed);
+    let mut keep = |other: (f32, f32, At)| {
         if share(other.0, other.1) > share(worst, tolerance) {
-            (worst, tolerance) = other;
+            (worst, tolerance, at) = other;
         }
     };
     if let (Some(got), Some(want)) = (&state, &expected.state) {
-        keep(of(got, want, packed.state, allowed));
+        keep(of("state", got, want, packed.state, allowed));
     }
     if let Some((want, of_another)) = &expected.by_another {
-        keep(of(written, want, packed.y, allowed + of_another));
+        keep(of("y", written, want, packed.y, allowed + of_another));
     }
     let bits = expected.bits(&Ran { y, state });
-    Ok(Deviation { worst, tolerance, fault, bits })
+    Ok(Deviation { worst, tolerance, at, fault, bits })
 }
 
 /// Hash of what a run of the first data set leaves, 16 hex digits, as of [`Deviation::bits`].

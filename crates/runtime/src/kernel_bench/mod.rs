@@ -13,7 +13,7 @@ pub mod upload;
 
 pub use bench::{Bench, Operands, Ran, Timing};
 pub use case::{Case, Numbers};
-pub use check::{Deviation, Expected, bits, check, check_after, is_steady};
+pub use check::{At, Deviation, Expected, bits, check, check_after, is_steady};
 pub(crate) use check::{largest_error, packing_error, share};
 pub use clock::{Clock, ClockSource};
 pub use repack::repack;

@@ -9,5 +9,10 @@ fn stage_x(at: u32, a: vec4<f32>, b: vec4<f32>) {
     let high_a = nearest_f16s(a * (1.0 / HIGH));
     let high_b = nearest_f16s(b * (1.0 / HIGH));
     stage_x_half8(at, half8_of(high_a, high_b));
-    stage_x_half8(TILE_X + at, half8_of((a - high_a * HIGH) * (1.0 / LOW), (b - high_b * HIGH) * (1.0 / LOW)));
+    stage_x_half8(TILE_X + at, half8_of(low_limb(a, high_a), low_limb(b, high_b)));
+}
+
+// What the high limb leaves of x: nothing of an infinity, which stays one.
+fn low_limb(x: vec4<f32>, high: vec4<f32>) -> vec4<f32> {
+    return select((x - high * HIGH) * (1.0 / LOW), vec4<f32>(), abs(high) > vec4(65504.0));
 }

@@ -148,7 +148,7 @@ impl Drawn {
         let cols = self.cols.max(1);
         let channels = (cols as u64 / CHANNELS_PER_OUTLIER).max(1);
         let outliers: Vec<usize> = (0..channels).map(|_| rng.below(cols as u64) as usize).collect();
-        for row in values.chunks_mut(cols) {
+        for (i, row) in values.chunks_mut(cols).enumerate() {
             for value in &mut *row {
                 match rng.below(64) {
                     0..6 => *value = 0.0,
@@ -162,8 +162,9 @@ impl Drawn {
                     *value = outlier * rng.float(self.domain.range());
                 }
             }
-            // The second half takes back what the first one adds where weights repeat (`matrix`).
-            if rng.below(4) == 0 && row.len().is_multiple_of(2) {
+            // The second half takes back what the first one adds where weights repeat (`matrix`). Errors are told as a share
+            // of y: one row at least has some.
+            if i > 0 && rng.below(4) == 0 && row.len().is_multiple_of(2) {
                 let (first, second) = row.split_at_mut(row.len() / 2);
                 second.iter_mut().zip(first).for_each(|(second, first)| *second = -*first);
             }
