@@ -24,6 +24,7 @@ pub(crate) struct Config {
     dtype: Option<String>,
     /// The class of the tokenizer, where stated.
     tokenizer: Option<String>,
+    chat_template: Option<String>,
 }
 
 /// What a `config.json` says that no RWKV-7 model says.
@@ -88,6 +89,33 @@ struct Text {
 #[derive(serde::Deserialize)]
 struct TokenizerText {
     tokenizer_class: Option<String>,
+    chat_template: Option<TemplateText>,
+}
+
+/// A template, or several by name.
+#[derive(serde::Deserialize)]
+#[serde(untagged)]
+enum TemplateText {
+    One(String),
+    Named(Vec<NamedTemplate>),
+}
+
+#[derive(serde::Deserialize)]
+struct NamedTemplate {
+    name: String,
+    template: String,
+}
+
+impl TemplateText {
+    /// The template of ordinary chats.
+    fn usual(self) -> Option<String> {
+        match self {
+            TemplateText::One(template) => Some(template),
+            TemplateText::Named(named) => {
+                named.into_iter().find(|named| named.name == "default").map(|named| named.template)
+            }
+        }
+    }
 }
 
 /// How `model_type` begins, and in any case the class of the model.
@@ -118,8 +146,13 @@ impl Config {
         let path = file.with_file_name("tokenizer_config.json");
         if let Some(text) = read(&path)? {
             let text = serde_json::from_slice(&text).map_err(ConfigError::from);
-            let TokenizerText { tokenizer_class } = text.map_err(|why| LoadError::from(why).of_file(&path))?;
-            config.tokenizer = tokenizer_class;
+            let text: TokenizerText = text.map_err(|why| LoadError::from(why).of_file(&path))?;
+            config.tokenizer = text.tokenizer_class;
+            config.chat_template = text.chat_template.and_then(TemplateText::usual);
+        }
+        let path = file.with_file_name("chat_template.jinja");
+        if let Some(text) = read(&path)? {
+            config.chat_template = Some(String::from_utf8_lossy(&text).into_owned());
         }
         Ok(Some(config))
     }
@@ -153,6 +186,7 @@ impl Config {
             embedding_norm_fused: text.embedding_layer_norm_fused.or(text.norm_first.map(|first| !first)),
             dtype: text.torch_dtype.or(text.dtype),
             tokenizer: None,
+            chat_template: None,
         })
     }
 
@@ -161,6 +195,7 @@ impl Config {
         contents.declared.extend(&self.sizes);
         contents.norm_epsilon = contents.norm_epsilon.or(self.norm_epsilon);
         contents.about.tokenizer.clone_from(&self.tokenizer);
+        contents.about.chat_template.clone_from(&self.chat_template);
     }
 
     /// Refuses what the model contradicts beyond its sizes: `norm` is a tensor of the norm of the embeddings, if it has

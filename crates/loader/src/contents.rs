@@ -52,8 +52,9 @@ pub struct About {
     /// The kind of its vocabulary (`tokenizer.ggml.model`): rwkv; or the class of its tokenizer (`tokenizer_class` of a
     /// `tokenizer_config.json` beside it).
     pub tokenizer: Option<String>,
-    /// Whether it has a template of chats (`tokenizer.chat_template`).
-    pub has_chat_template: bool,
+    /// Its chat template in Jinja, or the name of one (`tokenizer.chat_template`; of a `tokenizer_config.json` or a
+    /// `chat_template.jinja` beside it).
+    pub chat_template: Option<String>,
 }
 
 /// `count` strings in the file from byte `offset` on, each behind its length (64 bits, little endian).

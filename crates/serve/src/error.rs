@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
-use wgoose_session::SessionError;
+use wgoose_session::{ChatFormatError, SessionError};
 
 /// Why a server cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +39,9 @@ pub enum ServeError {
     /// The folder of states.
     #[error("--state-dir: {0}")]
     States(String),
+    /// The chat template.
+    #[error("{0}; --chat-template rwkv takes that of the RWKV-7 G1 models")]
+    ChatTemplate(#[from] ChatFormatError),
     /// The model or the device.
     #[error(transparent)]
     Session(#[from] SessionError),

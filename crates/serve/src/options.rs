@@ -12,6 +12,9 @@ pub struct ServeOptions {
     pub port: u16,
     /// Name of the model in answers.
     pub model: String,
+    /// The chat template in Jinja, or `rwkv` for that of the RWKV-7 G1 models. `None`: that of the model file, else that of
+    /// these models.
+    pub chat_template: Option<String>,
     /// Most sequences in the batch; fewer if the device has no memory for their states.
     pub parallel: usize,
     /// Most queued sequences; beyond that, requests get status 429.
@@ -51,6 +54,7 @@ impl Default for ServeOptions {
             host: "127.0.0.1".to_owned(),
             port: 8080,
             model: "rwkv7".to_owned(),
+            chat_template: None,
             parallel: 32,
             queue: 256,
             api_keys: Vec::new(),

@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
-use wgoose_session::{EmbedOptions, Session};
+use wgoose_session::{ChatFormat, EmbedOptions, Session};
 
 /// Threads for requests and answers, beside the engine thread.
 const THREADS: usize = 2;
@@ -95,6 +95,8 @@ impl Server {
         let (metrics, tokenizer) = (Arc::new(Metrics::new()), session.tokenizer()?.clone());
         let grammars = Arc::clone(session.grammars()?);
         let embedding = EmbedOptions::of(session.model());
+        let template = options.chat_template.as_ref().or(session.model().about().chat_template.as_ref());
+        let format = template.map_or_else(|| Ok(ChatFormat::default()), |template| ChatFormat::new(template))?;
         let states = match &options.state_folder {
             Some(folder) => {
                 let (shape, fingerprint) = (*session.model().shape(), session.model().fingerprint().to_string());
@@ -112,6 +114,7 @@ impl Server {
             options,
             engine,
             tokenizer,
+            format,
             grammars,
             embedding,
             states,

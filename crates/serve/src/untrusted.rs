@@ -14,9 +14,9 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 use wgoose_graph::ModelShape;
-use wgoose_session::EmbedOptions;
 use wgoose_session::grammar::GrammarCompiler;
 use wgoose_session::tokenizer::Tokenizer;
+use wgoose_session::{ChatFormat, EmbedOptions};
 
 /// Most bytes of the stored states.
 const STATE_BYTES: u64 = 1 << 20;
@@ -40,6 +40,7 @@ impl ServerWithoutModel {
             options: ServeOptions::default(),
             engine: Engine::ended(),
             tokenizer: tokenizer.clone(),
+            format: ChatFormat::default(),
             grammars: Arc::new(GrammarCompiler::new(tokenizer.clone(), shape.vocab as usize)),
             embedding: EmbedOptions::default(),
             states: Some(Arc::new(states)),

@@ -17,7 +17,7 @@ pub(super) fn read(metadata: &Metadata<'_>) -> About {
         licence: short("general.license"),
         quantisation: file_type.and_then(quantisation),
         tokenizer: short("tokenizer.ggml.model"),
-        has_chat_template: text("tokenizer.chat_template").is_some(),
+        chat_template: text("tokenizer.chat_template"),
     }
 }
 

@@ -5,14 +5,13 @@ use super::answer::{ChatRequest, Kind, TextRequest};
 use super::fields::Fields;
 use super::generation::Generation;
 use super::lightning::ThinkType;
-use super::messages::{Content, Conversation, Message, SentCall, is_thinking, prompt};
+use super::messages::{Content, Conversation, Message, SentCall, begins_thinking, is_thinking, prompt};
 use super::refused::Refused;
 use super::start::StateFields;
 use super::structure::Beginning;
 use super::tools::Tools;
 use axum::response::Response;
 use serde::Deserialize;
-use wgoose_session::{NEXT_USER, THINKING};
 
 /// The field of the messages.
 pub(super) const FIELD: &str = "messages";
@@ -78,40 +77,43 @@ fn takes_thinking(fields: &mut Fields) -> Result<bool, Refused> {
     Ok(is_thinking("reasoning_effort", effort.as_deref())?.unwrap_or(by_template))
 }
 
-/// Takes the messages, and the beginning of the answer.
-pub(super) fn messages(fields: &mut Fields) -> Result<(Vec<Message>, &'static str), Refused> {
+/// Takes the messages, whether the model thinks first, and the beginning of the answer.
+pub(super) fn messages(fields: &mut Fields) -> Result<(Vec<Message>, bool, &'static str), Refused> {
     let sent: Vec<SentMessage> = fields.need(FIELD)?;
     let mut conversation = Conversation::new(FIELD);
     sent.into_iter().try_for_each(|message| message.add_to(&mut conversation))?;
     let mut messages = conversation.messages();
     let Some(think) = ThinkType::take(fields)? else {
-        return Ok((messages, if takes_thinking(fields)? { THINKING } else { "" }));
+        return Ok((messages, takes_thinking(fields)?, ""));
     };
     if let Some(message) = messages.iter_mut().rfind(|message| message.role == "user") {
         message.text += think.footer();
     }
-    Ok((messages, think.opening()))
+    Ok((messages, false, think.opening()))
 }
 
 pub(super) async fn chat(served: &Served, mut fields: Fields) -> Result<Response, Refused> {
     let mut generation = Generation::take(&mut fields, DEFAULT_TOKENS, served.options.max_tokens)?;
-    let (mut messages, opening) = messages(&mut fields)?;
+    let (mut messages, think, begun) = messages(&mut fields)?;
     let state = StateFields::take(&mut fields)?;
     let (tools, _) = Tools::take(&mut fields)?;
     fields.finish()?;
-    generation.options.stop_strings.push(NEXT_USER.to_owned());
+    generation.options.stop_strings.push(served.format.stop().to_owned());
     let structure = generation.structure.take();
-    let think = opening.contains("<think") && !opening.contains("</think>");
+    let start = state.start(served, generation.count).await?;
+    let told = tools.as_ref().filter(|_| served.format.tells_tools()).map(Tools::as_sent);
+    if let Some(tools) = tools.as_ref().filter(|_| start.turns.is_empty() && told.is_none()) {
+        tools.tell(&mut messages);
+    }
+    let continued = !start.turns.is_empty();
+    let text = prompt(&served.format, FIELD, &messages, told.as_ref(), (continued, think))? + begun;
+    let opening = served.format.opening(think).map_err(|why| Refused::field(FIELD, why))? + begun;
+    let think = begins_thinking(&opening);
     generation.options.grammar = match (&tools, structure) {
         (Some(tools), structure) => Some(tools.compile(served, structure.as_ref(), think).await?),
         (None, Some(structure)) => Some(structure.compile(served, Beginning::Answer(think)).await?),
         (None, None) => None,
     };
-    let start = state.start(served, generation.count).await?;
-    if let Some(tools) = tools.as_ref().filter(|_| start.turns.is_empty()) {
-        tools.tell(&mut messages);
-    }
-    let text = prompt(FIELD, &messages, !start.turns.is_empty(), false)? + opening;
     let message = messages.pop().map(|message| message.text).unwrap_or_default();
     let prompt = served.tokenizer.encode(text.as_bytes());
     if prompt.len() > served.options.max_prompt {

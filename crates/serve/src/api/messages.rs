@@ -2,9 +2,10 @@
 
 use super::refused::Refused;
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use wgoose_session::tools::{ToolCall, call_text, results_text};
-use wgoose_session::{ChatMessage, NEXT_USER, conversation, next_message};
+use wgoose_session::{ChatFormat, ChatMessage};
 
 /// The content of a message: a text, or its parts.
 #[derive(Deserialize)]
@@ -40,9 +41,6 @@ impl Content {
     }
 }
 
-/// The end of a prompt: the model answers.
-const ANSWER: &str = "Assistant:";
-
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Message {
@@ -54,10 +52,14 @@ pub(super) struct Message {
 ///
 /// # Errors
 /// As of [`prompt`].
-pub(super) fn finished(field: &str, messages: &[Message]) -> Result<String, Refused> {
-    let text = prompt(field, messages, false, false)?;
-    let said = text.strip_suffix(ANSWER).unwrap_or(&text);
-    Ok(said.to_owned() + NEXT_USER.trim_start())
+pub(super) fn finished(format: &ChatFormat, field: &str, messages: &[Message]) -> Result<String, Refused> {
+    let next = Message { role: "user".to_owned(), text: ".".to_owned() };
+    let whole = prompt(format, field, &[messages, std::slice::from_ref(&next)].concat(), None, (false, false))?;
+    let after = prompt(format, field, &[next], None, (true, false))?;
+    whole
+        .strip_suffix(&after)
+        .map(str::to_owned)
+        .ok_or_else(|| Refused::field(field, "the chat template drops messages"))
 }
 
 /// A call of an earlier answer, as clients send it back.
@@ -157,11 +159,19 @@ impl Conversation {
     }
 }
 
-/// The prompt of the next answer. `is_continued`: a state has the conversation before these messages.
+/// The prompt of the next answer. `is_continued`: a state has the conversation before these messages. `tools`: those that the
+/// format tells of.
 ///
 /// # Errors
-/// There is no message, a role is unknown, or a continued conversation gets anything but one message of the user.
-pub(super) fn prompt(field: &str, messages: &[Message], is_continued: bool, think: bool) -> Result<String, Refused> {
+/// There is no message, a role is unknown, the template refuses the conversation, or a continued conversation gets anything
+/// but one message of the user.
+pub(super) fn prompt(
+    format: &ChatFormat,
+    field: &str,
+    messages: &[Message],
+    tools: Option<&Value>,
+    (is_continued, think): (bool, bool),
+) -> Result<String, Refused> {
     let mut said = Vec::new();
     for Message { role, text } in messages {
         said.push(match role.as_str() {
@@ -176,12 +186,19 @@ pub(super) fn prompt(field: &str, messages: &[Message], is_continued: bool, thin
     }
     match &said[..] {
         [] => Err(Refused::field(field, "nothing was said")),
-        [ChatMessage::User(text)] if is_continued => Ok(next_message(text, think)),
+        [ChatMessage::User(text)] if is_continued => {
+            format.next_message(text, tools, think).map_err(|why| Refused::field(field, why))
+        }
         _ if is_continued => {
             Err(Refused::field(field, "the state has the conversation: send one new message of the user"))
         }
-        _ => Ok(conversation(&said, think)),
+        _ => format.conversation(&said, tools, think).map_err(|why| Refused::field(field, why)),
     }
+}
+
+/// Whether the model thinks when it begins behind that end of a prompt.
+pub(super) fn begins_thinking(opening: &str) -> bool {
+    opening.rfind("<think").is_some_and(|at| !opening[at..].contains("</think>"))
 }
 
 /// Whether a reasoning effort asks for thoughts.

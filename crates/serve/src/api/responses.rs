@@ -4,7 +4,7 @@
 use super::Served;
 use super::fields::Fields;
 use super::generation::sampling;
-use super::messages::{Message, is_thinking, prompt};
+use super::messages::{Message, begins_thinking, is_thinking, prompt};
 use super::progress::{TextProgress, Told};
 use super::refused::Refused;
 use super::response_input::{FIELD, Input};
@@ -21,7 +21,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use wgoose_session::{BatchRequest, ChatTurn, GenerateOptions, NEXT_USER, StateEnd, THINKING};
+use wgoose_session::{BatchRequest, ChatTurn, GenerateOptions, StateEnd};
 
 /// Default of `max_output_tokens`.
 const DEFAULT_TOKENS: usize = 2048;
@@ -93,23 +93,26 @@ pub(super) async fn respond(served: &Served, body: &[u8]) -> Result<Response, Re
     if let Some(text) = &instructions {
         messages.insert(0, Message { role: "system".to_owned(), text: text.clone() });
     }
-    if let Some(tools) = tools.as_ref().filter(|_| start.state.is_none()) {
+    let told = tools.as_ref().filter(|_| served.format.tells_tools()).map(Tools::as_sent);
+    if let Some(tools) = tools.as_ref().filter(|_| start.state.is_none() && told.is_none()) {
         tools.tell(&mut messages);
     }
-    let text = prompt(FIELD, &messages, start.state.is_some(), think)?;
+    let text = prompt(&served.format, FIELD, &messages, told.as_ref(), (start.state.is_some(), think))?;
+    let opening = served.format.opening(think).map_err(|why| Refused::field(FIELD, why))?;
+    let think = begins_thinking(&opening);
     let tokens = served.tokenizer.encode(text.as_bytes());
     if tokens.len() > served.options.max_prompt {
         let (got, most) = (tokens.len(), served.options.max_prompt);
         return Err(Refused::field(FIELD, format_args!("{got} tokens are more than the {most} allowed")));
     }
-    let stop_strings = vec![NEXT_USER.to_owned()];
+    let stop_strings = vec![served.format.stop().to_owned()];
     let mut options = GenerateOptions { sampling, max_tokens, stop_strings, ..GenerateOptions::default() };
     options.grammar = match (&tools, structure) {
         (Some(tools), structure) => Some(tools.compile(served, structure.as_ref(), think).await?),
         (None, Some(structure)) => Some(structure.compile(served, Beginning::Answer(think)).await?),
         (None, None) => None,
     };
-    let returned = start.store.is_some().then_some(StateEnd::NextMessage);
+    let returned = start.store.is_some().then(|| StateEnd::NextMessage(served.format.next().into()));
     let (prompt_tokens, state) = (tokens.len(), start.state.take());
     let request = BatchRequest { state, prompt: tokens, options, priority: 0, keep: true, returned };
     let responding = Responding {
@@ -122,7 +125,7 @@ pub(super) async fn respond(served: &Served, body: &[u8]) -> Result<Response, Re
         format,
         tools: echoed,
         prompt_tokens,
-        progress: TextProgress::of_chat(if think { THINKING } else { "" }, tools.as_ref().map(Tools::reader)),
+        progress: TextProgress::of_chat(&opening, tools.as_ref().map(Tools::reader)),
         texts: served.engine.generate(vec![request]).await?,
         start,
         message: messages.into_iter().next_back().map(|message| message.text).unwrap_or_default(),

@@ -44,13 +44,13 @@ pub(super) async fn upload(served: &Served, body: Vec<u8>) -> Result<Response, R
 
 /// The state from which the next message of a chat is read.
 async fn state_of_chat(served: &Served, mut fields: Fields) -> Result<ChatState, Refused> {
-    let (messages, _) = chat::messages(&mut fields)?;
+    let (messages, ..) = chat::messages(&mut fields)?;
     fields.finish()?;
     let (last, turns) = (messages.last().map(|message| message.role.as_str()), turns(&messages));
     if last != Some("assistant") || turns.is_empty() {
         return Err(Refused::field(chat::FIELD, "a stored chat has a message of the user and ends with an answer"));
     }
-    let text = finished(chat::FIELD, &messages)?;
+    let text = finished(&served.format, chat::FIELD, &messages)?;
     let prompt = served.tokenizer.encode(text.as_bytes());
     if prompt.len() > served.options.max_prompt {
         let (got, most) = (prompt.len(), served.options.max_prompt);

@@ -114,6 +114,15 @@ impl Tools {
         }
     }
 
+    /// The tools in the form of OpenAI's interface, for templates that tell of them.
+    pub(super) fn as_sent(&self) -> Value {
+        let function = |tool: &Tool| {
+            let Tool { name, description, parameters } = tool;
+            json!({ "type": "function", "function": { "name": name, "description": description, "parameters": parameters } })
+        };
+        self.tools.iter().map(function).collect()
+    }
+
     /// Reads the calls of an answer.
     pub(super) fn reader(&self) -> CallReader {
         CallReader::new(self.tools.iter().map(|tool| tool.name.clone()).collect())

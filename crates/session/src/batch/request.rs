@@ -22,12 +22,12 @@ pub struct BatchRequest {
 }
 
 /// The position at which a state is returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StateEnd {
     /// After all tokens of the text.
     Text,
-    /// Where the next message of a chat begins, as [`Chat::save`](crate::Chat::save) leaves it.
-    NextMessage,
+    /// Where the next message of a chat begins, after this text behind the answer: [`ChatFormat::next`](crate::ChatFormat::next).
+    NextMessage(Arc<str>),
 }
 
 impl BatchRequest {

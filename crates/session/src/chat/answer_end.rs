@@ -1,6 +1,5 @@
 //! The end of an answer in a chat: which of its bytes the state contains, and what comes before the next message.
 
-use super::NEXT_USER;
 use crate::tokenizer::Tokenizer;
 use crate::{Ending, Generated};
 
@@ -46,10 +45,10 @@ impl AnswerEnd {
         [&self.read[..], &self.unread].concat()
     }
 
-    /// The bytes to read before the next message: the rest of the answer, and of the separator that may have begun.
-    pub(crate) fn to_next_message(&self) -> Vec<u8> {
+    /// The bytes to read before the next message: the rest of the answer, and of what comes `next`, which may have begun.
+    pub(crate) fn to_next_message(&self, next: &str) -> Vec<u8> {
         let said = self.said();
-        let next = NEXT_USER.as_bytes();
+        let next = next.as_bytes();
         let overlap = (0..=next.len()).rev().find(|&len| said.ends_with(&next[..len])).unwrap_or(0);
         [&self.unread, &next[overlap..]].concat()
     }

@@ -1,11 +1,13 @@
 //! Chat: the state contains the conversation, so each turn prefills only the new message. The text is kept beside it.
 
 mod answer_end;
+mod format;
 mod template;
 
 use crate::state_file::StateKind;
 use crate::{GenerateOptions, Generated, OnGeneration, Session, SessionError};
 pub(crate) use answer_end::AnswerEnd;
+pub use format::{ChatFormat, ChatFormatError};
 use std::collections::VecDeque;
 use std::path::Path;
 pub use template::{ChatMessage, NEXT_USER, THINKING, after_thoughts, conversation, next_message};
@@ -234,7 +236,7 @@ impl Chat {
     fn lead(&self) -> Vec<u8> {
         match &self.place {
             Place::Beginning => template::first_user(self.options.system.as_deref()).into_bytes(),
-            Place::Answer(end) => end.to_next_message(),
+            Place::Answer(end) => end.to_next_message(NEXT_USER),
             Place::User => Vec::new(),
         }
     }

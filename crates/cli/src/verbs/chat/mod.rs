@@ -66,7 +66,7 @@ pub(crate) struct Args {
 
 /// Settings of the reference demo (github.com/BlinkDL/ChatRWKV, API_DEMO_CHAT.py).
 pub(crate) fn defaults() -> GenerateOptions {
-    let penalties = Penalties { presence: 0.5, frequency: 0.5, decay: 0.996 };
+    let penalties = Penalties { presence: 0.5, frequency: 0.5, decay: 0.996, ..Penalties::NONE };
     let sampling = SamplerOptions { top_p: 0.3, penalties, ..SamplerOptions::default() };
     GenerateOptions { sampling, max_tokens: 2048, ..GenerateOptions::default() }
 }
@@ -158,7 +158,7 @@ fn obey(chat: &mut Chat, command: &Command) -> Result<String, Failure> {
 
 /// Says which template is used, where the file could name one and does not: its model may not be made for chats.
 fn say_template(model: &Model) {
-    if model.container() == Container::Gguf && !model.about().has_chat_template {
+    if model.container() == Container::Gguf && model.about().chat_template.is_none() {
         eprintln!("this file names no chat template: the chat uses the template of RWKV-7 G1");
     }
 }

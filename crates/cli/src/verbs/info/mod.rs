@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.json {
         let named = |(count, bytes): &(usize, u64)| serde_json::json!({ "tensors": count, "bytes": bytes });
         let formats: BTreeMap<_, _> = formats.iter().map(|(format, sums)| (format.name(), named(sums))).collect();
-        let About { name, author, licence, quantisation, tokenizer, has_chat_template: _ } = model.about();
+        let About { name, author, licence, quantisation, tokenizer, chat_template: _ } = model.about();
         let files: Vec<_> = model.files().map(|file| file.display().to_string()).collect();
         let info = serde_json::json!({
             "name": name, "author": author, "licence": licence, "quantisation": quantisation, "tokenizer": tokenizer,
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         mib(model.file_len() as u64),
         opened.as_secs_f64() * 1e3
     );
-    let About { name, author, licence, quantisation, tokenizer, has_chat_template: _ } = model.about();
+    let About { name, author, licence, quantisation, tokenizer, chat_template: _ } = model.about();
     let said = [("name", name), ("author", author), ("licence", licence), ("tokenizer", tokenizer)];
     let said = said.map(|(what, text)| (what, text.as_deref()));
     for (what, text) in said.into_iter().chain([("quantisation", *quantisation)]) {

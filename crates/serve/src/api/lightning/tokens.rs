@@ -17,8 +17,8 @@ pub(in crate::api) fn count(served: &Served, body: &[u8]) -> Result<Response, Re
     let text: String = match fields.take("text")? {
         Some(text) => text,
         None if fields.has("messages") => {
-            let (messages, opening) = chat::messages(&mut fields)?;
-            prompt(chat::FIELD, &messages, false, false)? + opening
+            let (messages, think, begun) = chat::messages(&mut fields)?;
+            prompt(&served.format, chat::FIELD, &messages, None, (false, think))? + begun
         }
         None => match fields.take::<Vec<String>>("contents")? {
             Some(contents) => contents.concat(),
