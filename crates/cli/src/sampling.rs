@@ -21,7 +21,10 @@ pub(crate) struct SamplingFlags {
     /// Sample from the k most likely tokens only.
     #[arg(long, value_name = "K", value_parser = at_least_one)]
     top_k: Option<NonZeroUsize>,
-    /// Locally typical sampling: from the tokens left by --top-p and --top-k, keep those whose information is nearest
+    /// Sample from tokens at least this times as likely as the likeliest one only.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    min_p: Option<f32>,
+    /// Locally typical sampling: from the tokens left by --top-p, --top-k and --min-p, keep those whose information is nearest
     /// to the expected one, until their probabilities sum to this.
     #[arg(long, value_name = "SUM", value_parser = share)]
     typical: Option<f32>,
@@ -31,7 +34,10 @@ pub(crate) struct SamplingFlags {
     /// Subtract this from a token's logit for each time it was generated.
     #[arg(long, value_name = "LOGITS", value_parser = penalty)]
     frequency_penalty: Option<f32>,
-    /// Multiply the counts behind both penalties by this at every token.
+    /// Divide the positive logits of tokens in the prompt or generated before by this, and multiply the others.
+    #[arg(long, value_name = "FACTOR", value_parser = repetition)]
+    repetition_penalty: Option<f32>,
+    /// Multiply the counts behind the presence and frequency penalties by this at every token.
     #[arg(long, value_name = "FACTOR", value_parser = share)]
     penalty_decay: Option<f32>,
     /// Add a bias to a token's logit, such as 261=-inf, which bans the token. Repeatable.
@@ -56,6 +62,8 @@ pub(crate) fn with_defaults(verb: Command, options: &GenerateOptions) -> Command
         ("max_tokens", options.max_tokens.to_string()),
         ("temperature", how.temperature.to_string()),
         ("top_p", how.top_p.to_string()),
+        ("min_p", how.min_p.to_string()),
+        ("repetition_penalty", how.penalties.repetition.to_string()),
         ("presence_penalty", how.penalties.presence.to_string()),
         ("frequency_penalty", how.penalties.frequency.to_string()),
         ("penalty_decay", how.penalties.decay.to_string()),
@@ -81,7 +89,9 @@ impl SamplingFlags {
         set(&mut how.temperature, self.temperature);
         set(&mut how.top_p, self.top_p);
         set(&mut how.top_k, self.top_k.map(Some));
+        set(&mut how.min_p, self.min_p);
         set(&mut how.typical, self.typical);
+        set(&mut how.penalties.repetition, self.repetition_penalty);
         set(&mut how.penalties.presence, self.presence_penalty);
         set(&mut how.penalties.frequency, self.frequency_penalty);
         set(&mut how.penalties.decay, self.penalty_decay);
@@ -116,6 +126,10 @@ fn share(text: &str) -> Result<f32, String> {
 
 fn penalty(text: &str) -> Result<f32, String> {
     number(text, "a number within 1e30 (0 is none)", |penalty| penalty.abs() <= 1e30)
+}
+
+fn repetition(text: &str) -> Result<f32, String> {
+    number(text, "a number from 0.01 to 100 (1 is none)", |penalty| (0.01..=100.0).contains(&penalty))
 }
 
 fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {

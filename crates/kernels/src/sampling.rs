@@ -2,7 +2,8 @@
 //!
 //! Three kernels: [`scores`] penalises logits and sums up slices of the vocabulary, [`histogram`] sums up the slices and counts
 //! tokens by rank, [`sample`] draws a token for each sequence. The first two have many workgroups for a sequence, the last one has
-//! one. None is an op: they end a step, outside of what a plan chooses. The layouts of what they bind are in
+//! one. [`adjust`] fills the table of what logits are adjusted by, before the first step; [`logprobs`] comes after them where a
+//! sequence asks for log-probabilities. None is an op: they end a step, outside of what a plan chooses. The layouts of what they bind are in
 //! `kernels-wgsl/device/sampling/layout.wgsl`.
 
 use crate::{Catalogue, Kernel, KernelError, Limits, Refusal};
@@ -12,6 +13,16 @@ const SLICE: u32 = 1024;
 
 /// Bytes that the first kernel leaves for a slice (must match `VocabSlice` there).
 pub const SLICE_BYTES: u64 = 16;
+
+/// Bytes of the adjustment of a token (must match `Adjustment` there).
+pub const ADJUSTMENT_BYTES: u64 = 12;
+
+/// Bytes of an entry of [`adjust`] (must match `Entry` in `kernels-wgsl/device/sampling/adjust.wgsl`).
+pub const ENTRY_BYTES: u64 = 16;
+
+/// Most log-probabilities of a step and sequence, that of the chosen token among them (must match `MOST_LISTED` in
+/// `kernels-wgsl/device/sampling/logprobs.wgsl`).
+pub const MOST_LISTED: usize = 21;
 
 /// Bytes that the second kernel leaves for a sequence (must match `Best` there).
 pub const BEST_BYTES: u64 = 16;
@@ -33,6 +44,24 @@ pub fn slices(vocab: u32) -> u32 {
 /// The kernel's file is wrong, or the device cannot run it.
 pub fn scores(sequences: u32, vocab: u32, limits: &Limits, catalogue: &Catalogue) -> Result<Kernel, KernelError> {
     by_slices("device/sampling/scores", sequences, vocab, limits, catalogue)
+}
+
+/// The kernel before the first step: writes that many entries into the table of adjustments `[B, V]`.
+///
+/// # Errors
+/// As [`scores`].
+pub fn adjust(entries: u32, limits: &Limits, catalogue: &Catalogue) -> Result<Kernel, KernelError> {
+    let kernel = Kernel::of_device(catalogue.library(), "device/sampling/adjust", &[], limits)?;
+    Ok(Kernel { workgroups: entries.div_ceil(64).into(), ..kernel })
+}
+
+/// The kernel after them: log-probabilities `[B, MOST_LISTED]`, a workgroup per sequence.
+///
+/// # Errors
+/// As [`scores`].
+pub fn logprobs(sequences: u32, limits: &Limits, catalogue: &Catalogue) -> Result<Kernel, KernelError> {
+    let kernel = Kernel::of_device(catalogue.library(), "device/sampling/logprobs", &[], limits)?;
+    Ok(Kernel { workgroups: sequences.into(), ..kernel })
 }
 
 /// The second kernel: the best of each sequence and its histogram `[B, 1024]`, a workgroup per sequence and slice.
@@ -82,8 +111,11 @@ mod tests {
             let kernel = by_slices(3, 65_536, &limits, &catalogue).unwrap();
             assert_eq!((kernel.workgroups, kernel.facts.workgroup_size[0]), (3 * 64, 256));
         }
-        let sample = sample(3, &limits, &catalogue).unwrap();
-        assert_eq!((sample.workgroups, sample.facts.workgroup_size[0]), (3, 256));
+        assert_eq!(adjust(65, &limits, &catalogue).unwrap().workgroups, 2);
+        let by_sequence = [sample(3, &limits, &catalogue), logprobs(3, &limits, &catalogue)];
+        for kernel in by_sequence.map(Result::unwrap) {
+            assert_eq!((kernel.workgroups, kernel.facts.workgroup_size[0]), (3, 256));
+        }
     }
 
     #[test]

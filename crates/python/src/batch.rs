@@ -46,7 +46,7 @@ fn step(
 ) -> Result<(), SessionError> {
     for event in batch.steps(STEPS)? {
         match event {
-            BatchEvent::Admitted(..) | BatchEvent::State(..) => {}
+            BatchEvent::Admitted(..) | BatchEvent::State(..) | BatchEvent::Logprobs(..) => {}
             BatchEvent::Failed(_, why) => return Err(why),
             BatchEvent::Text(id, piece) => going.entry(id).or_default().1.push_str(&piece),
             BatchEvent::Ended(id, generated) => {

@@ -198,7 +198,7 @@ fn generate(
     options: &GenerateOptions,
 ) -> Result<Ending, SessionError> {
     let generated = session.generate_after(prompt, options, &mut |event| match event {
-        GenerationEvent::Prefill { .. } => handoff.flow(),
+        GenerationEvent::Prefill { .. } | GenerationEvent::Logprobs(_) => handoff.flow(),
         GenerationEvent::Text(piece) => handoff.give(piece.to_owned()),
     })?;
     let reason = finish_reason(&generated);

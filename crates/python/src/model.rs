@@ -219,11 +219,11 @@ impl Model {
     ///
     /// Raises InputError, DeviceError; KeyboardInterrupt ends the generation.
     #[pyo3(signature = (prompt, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None, *,
-        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, typical=1.0, logit_bias=None, stop_tokens=None,
+        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, repetition_penalty=1.0, min_p=0.0, typical=1.0, logit_bias=None, stop_tokens=None,
         grammar=None))]
     #[pyo3(
         text_signature = "($self, prompt, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None, *, \
-        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, typical=1.0, logit_bias=None, stop_tokens=None, \
+        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, repetition_penalty=1.0, min_p=0.0, typical=1.0, logit_bias=None, stop_tokens=None, \
         grammar=None)"
     )]
     fn generate(
@@ -238,6 +238,8 @@ impl Model {
         presence_penalty: f32,
         frequency_penalty: f32,
         penalty_decay: f32,
+        repetition_penalty: f32,
+        min_p: f32,
         typical: f32,
         logit_bias: Option<BTreeMap<u32, f32>>,
         stop_tokens: Option<Vec<u32>>,
@@ -253,6 +255,8 @@ impl Model {
             presence_penalty,
             frequency_penalty,
             penalty_decay,
+            repetition_penalty,
+            min_p,
             typical,
             logit_bias,
             stop_tokens,
@@ -267,7 +271,7 @@ impl Model {
     ///
     /// Raises InputError, DeviceError; KeyboardInterrupt between steps.
     #[pyo3(signature = (prompts, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None, *, together=16,
-        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, typical=1.0, logit_bias=None, stop_tokens=None,
+        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, repetition_penalty=1.0, min_p=0.0, typical=1.0, logit_bias=None, stop_tokens=None,
         grammar=None))]
     fn generate_batch<'py>(
         &self,
@@ -283,6 +287,8 @@ impl Model {
         presence_penalty: f32,
         frequency_penalty: f32,
         penalty_decay: f32,
+        repetition_penalty: f32,
+        min_p: f32,
         typical: f32,
         logit_bias: Option<BTreeMap<u32, f32>>,
         stop_tokens: Option<Vec<u32>>,
@@ -298,6 +304,8 @@ impl Model {
             presence_penalty,
             frequency_penalty,
             penalty_decay,
+            repetition_penalty,
+            min_p,
             typical,
             logit_bias,
             stop_tokens,
@@ -322,7 +330,7 @@ impl Model {
     ///
     /// The options are those of `generate`; echo puts the prompt before the text.
     #[pyo3(signature = (prompt, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None, stream=false,
-        echo=false, presence_penalty=0.0, frequency_penalty=0.0, *, penalty_decay=1.0, typical=1.0, logit_bias=None,
+        echo=false, presence_penalty=0.0, frequency_penalty=0.0, *, penalty_decay=1.0, repetition_penalty=1.0, min_p=0.0, typical=1.0, logit_bias=None,
         stop_tokens=None, grammar=None))]
     fn create_completion<'py>(
         &self,
@@ -338,6 +346,8 @@ impl Model {
         presence_penalty: f32,
         frequency_penalty: f32,
         penalty_decay: f32,
+        repetition_penalty: f32,
+        min_p: f32,
         typical: f32,
         logit_bias: Option<BTreeMap<u32, f32>>,
         stop_tokens: Option<Vec<u32>>,
@@ -354,6 +364,8 @@ impl Model {
             presence_penalty,
             frequency_penalty,
             penalty_decay,
+            repetition_penalty,
+            min_p,
             typical,
             logit_bias,
             stop_tokens,

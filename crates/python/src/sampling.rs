@@ -21,6 +21,8 @@ pub(crate) struct Sampling<'a, 'py> {
     pub(crate) presence_penalty: f32,
     pub(crate) frequency_penalty: f32,
     pub(crate) penalty_decay: f32,
+    pub(crate) repetition_penalty: f32,
+    pub(crate) min_p: f32,
     pub(crate) typical: f32,
     pub(crate) logit_bias: Option<BTreeMap<u32, f32>>,
     pub(crate) stop_tokens: Option<Vec<u32>>,
@@ -36,18 +38,20 @@ impl Sampling<'_, '_> {
             return Err(InputError::new_err(format!("stop token {token}: the model has tokens below {vocab}")));
         }
         let (presence, frequency, decay) = (self.presence_penalty, self.frequency_penalty, self.penalty_decay);
+        let penalties = Penalties { presence, frequency, repetition: self.repetition_penalty, decay };
         let sampling = SamplerOptions {
             temperature: self.temperature,
             top_p: self.top_p,
             top_k: NonZeroUsize::new(self.top_k),
+            min_p: self.min_p,
             typical: self.typical,
-            penalties: Penalties { presence, frequency, decay },
+            penalties,
             bias: self.logit_bias.unwrap_or_default().into_iter().collect(),
             seed: self.seed.unwrap_or_else(any_seed),
         };
         let grammar = self.grammar.map(|grammar| grammar.0.clone());
         let (max_tokens, stop_strings) = (self.max_tokens.unwrap_or(usize::MAX), input::stops(self.stop)?);
-        Ok(GenerateOptions { sampling, max_tokens, stop_tokens, stop_strings, grammar })
+        Ok(GenerateOptions { sampling, max_tokens, stop_tokens, stop_strings, logprobs: None, grammar })
     }
 }
 

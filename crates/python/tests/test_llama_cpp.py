@@ -222,7 +222,7 @@ def test_context_manager(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"min_p": 0.05}, {"repeat_penalty": 1.1}, {"logits_processor": [print]}, {"mirostat_mode": 2}],
+    [{"tfs_z": 0.9}, {"logits_processor": [print]}, {"mirostat_mode": 2}],
 )
 def test_options_that_cannot_be_honoured(path: Path, options: dict) -> None:
     """They are refused, by name, and what to do is said."""
@@ -240,6 +240,7 @@ def test_options_that_are_there_for_scripts(path: Path, capsys: pytest.CaptureFi
         llm = Llama(str(path), n_gpu_layers=0, n_threads=8, verbose=True, embedding=True, n_batch=16, logits_all=False)
     assert "on CPU reference" in capsys.readouterr().err
     assert llm(PROMPT, max_tokens=2, min_p=0.0, repeat_penalty=1.0, tfs_z=1.0, logprobs=None, grammar=None)
+    assert llm(PROMPT, max_tokens=2, min_p=0.1, repeat_penalty=1.1)
     assert llm.create_chat_completion(TALK, max_tokens=1, response_format={"type": "text"}, tools=None)
     for options in [{"lora_path": "x"}, {"logits_all": True}, {"chat_format": "chatml"}, {"pooling_type": 2}]:
         with pytest.raises(wgoose.InputError, match=next(iter(options))):

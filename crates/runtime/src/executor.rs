@@ -1,9 +1,10 @@
 //! Executors run batches: a GPU, or the CPU, whose results define what is right.
 
+use crate::decode::Ahead;
 use crate::report::LoadReport;
-use crate::{Batch, Continuation, DecodeReport, RuntimeError, Sequence, Start, Traced};
-use std::ops::{ControlFlow, Range};
-use wgoose_graph::{ModelShape, State};
+use crate::{Batch, Continuation, DecodeReport, OnTokens, RuntimeError, Sequence, Start, Traced};
+use std::ops::Range;
+use wgoose_graph::{BatchShape, ModelShape, State};
 
 /// The recurrent state of one sequence: every tensor with its floats.
 #[derive(Clone, Debug, PartialEq)]
@@ -136,8 +137,14 @@ pub trait Executor: Send {
     /// The device has no memory left.
     fn in_f32(&self, slots: usize) -> Result<Box<dyn Executor>, RuntimeError>;
 
-    /// From now on may pad passes to fewer different shapes, each of which has to be prepared: see [`crate::bucket`].
-    fn pad_passes(&mut self) {}
+    /// From now on may pad passes to fewer different shapes, each of which has to be prepared (see [`crate::bucket`]), and may
+    /// begin to prepare those that are expected, the first ones first.
+    ///
+    /// # Errors
+    /// No pass can be prepared.
+    fn pad_passes(&mut self, _expected: &[BatchShape]) -> Result<(), RuntimeError> {
+        Ok(())
+    }
 
     /// Itself, where it can choose tokens on its device.
     fn decoder(&mut self) -> Option<&mut dyn Decoder> {
@@ -173,7 +180,7 @@ pub trait Decoder {
         batch: Batch,
         start: Start<'_>,
         sequences: &[Continuation<'_>],
-        in_flight: usize,
-        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+        ahead: Ahead,
+        on_tokens: OnTokens<'_>,
     ) -> Result<DecodeReport, RuntimeError>;
 }

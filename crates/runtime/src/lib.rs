@@ -47,7 +47,10 @@ mod trace;
 pub use batch::{Batch, Outputs, Padded, Sequence, bucket, check_tokens};
 pub use cancel::CancelToken;
 pub use cpu::CpuExecutor;
-pub use decode::{Continuation, DecodeError, DecodeReport, IN_FLIGHT, MAX_STOPS, Start};
+pub use decode::{
+    Ahead, ChosenToken, Continuation, DecodeError, DecodeReport, IN_FLIGHT, Logprob, MAX_STOPS, MOST_LISTED, OnTokens,
+    Start,
+};
 pub use device::{
     AdapterIdentity, AdapterSummary, Device, DeviceLimits, DeviceMemory, DeviceOptions, WGPU_VERSION, adapters,
 };
@@ -60,5 +63,5 @@ pub use pipelines::PipelineCounts;
 pub use profile::{DispatchProfile, Profile};
 pub use report::{Footprint, LoadReport, NotPersistent, PersistentStatus};
 pub use residency::{Residency, StagingSize};
-pub use sampling::{Penalties, Sampling, is_bias, is_penalty};
+pub use sampling::{Penalties, Sampling, is_bias, is_penalty, is_repetition};
 pub use trace::{Comparison, Divergence, OpError, Place, Traced};

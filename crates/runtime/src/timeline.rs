@@ -25,6 +25,8 @@ pub enum Track {
     Submit,
     /// Computing on the device, from submission until it is known to be done.
     Compute,
+    /// Decode, from the call until all tokens are known.
+    Decode,
 }
 
 impl Track {
@@ -39,6 +41,7 @@ impl Track {
             Track::Compile => "compile",
             Track::Submit => "submit",
             Track::Compute => "compute",
+            Track::Decode => "decode",
         }
     }
 }

@@ -114,7 +114,8 @@ mod vocabulary;
 pub use batch::{BatchEvent, BatchRequest, SequenceId, SessionBatch, StateEnd};
 pub use builder::{Backend, SessionBuilder, model_class};
 pub use chat::{
-    Chat, ChatMessage, ChatOptions, ChatTurn, NEXT_USER, THINKING, after_thoughts, conversation, next_message,
+    Chat, ChatFormat, ChatFormatError, ChatMessage, ChatOptions, ChatTurn, NEXT_USER, THINKING, after_thoughts,
+    conversation, next_message,
 };
 pub use embed::{END_OF_TEXT, EmbedOptions, Pooling};
 pub use embedding_cache::{EmbeddingCacheOptions, EmbeddingCacheStats, StoreError};

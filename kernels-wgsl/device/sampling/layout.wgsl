@@ -21,8 +21,19 @@ struct Settings {
     stream: u32,
     stops: u32,             // how many of `stop` there are
     typical: f32,
-    biased: u32,            // 0: no token has a bias
+    adjusted: u32,          // 0: no token's logit is adjusted
+    min_p: f32,
+    repetition: f32,        // divides positive logits of tokens seen before, multiplies the others
+    masked: u32,            // 0: all tokens are allowed
+    listed: u32,            // 0: no log-probabilities; else how many of them
     stop: array<u32, 8>,
+}
+
+// What the logit of a token is adjusted by.
+struct Adjustment {
+    count: f32,     // how often it was chosen, long ago counting less
+    seen: u32,      // 0: neither chosen nor in the prompt
+    bias: f32,
 }
 
 // How far it has come; what the host reads.

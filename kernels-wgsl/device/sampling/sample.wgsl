@@ -23,8 +23,7 @@ var<workgroup> top: u32;
 var<workgroup> chosen: u32;
 
 fn is_drawn(best: Best, order: Order, end: Range, score: f32, id: u32) -> bool {
-    let is_among = !ruled_out(score) && is_kept(order.among, best.score, score, id);
-    return is_among && is_kept(end, best_rank(order, best), rank_of(order, best, score), id);
+    return is_among(order, best, score, id) && is_kept(end, best_rank(order, best), rank_of(order, best, score), id);
 }
 
 // The largest score of the tokens of an order up to its end: the best of all need not be typical.
@@ -158,17 +157,20 @@ fn main(
     if how.temperature > 0.0 && best.broken == GOES_ON && !none {
         var order = by_likelihood(best);
         var end = all_tokens();
+        // Min-p leaves out what top-p and top-k would keep, and never counts for them.
+        let least = select(LOWEST, best.score + min(log(max(how.min_p, 1e-38)), 0.0), how.min_p > 0.0);
         // Typical sampling keeps some of what top-k and top-p keep. A loop: drivers take long to compile the search twice.
         for (var by = 0u; by < 2u; by++) {
             let share = select(how.typical, how.top_p, by == 0u);
             let top_k = select(NONE, how.top_k, by == 0u);
             if select(how.typical < 1.0, leaves_out(how), by == 0u) {
                 if by == 1u {
-                    order = by_distance(tid, row, best, end);
+                    order = by_distance(tid, row, best, end, least);
                 }
                 end = find_end(tid, sequence, order, top_k, share, best);
             }
         }
+        order.least = least;
         token = draw(tid, sequence, row, how, best, order, end);
     }
     if tid == 0u {

@@ -1,4 +1,4 @@
-// Sampling, first kernel: biases and penalises logits, and finds the best of each slice of the vocabulary. A workgroup per
+// Sampling, first kernel: penalises, biases and masks logits, and finds the best of each slice of the vocabulary. A workgroup per
 // sequence and slice.
 #import device/sampling/layout
 
@@ -8,25 +8,39 @@ const PER_THREAD: u32 = SLICE / WG;
 @group(0) @binding(1) var<storage, read> logits: array<f32>;                 // [sequences, vocab]
 @group(0) @binding(2) var<storage, read> settings: array<Settings>;          // [sequences]
 @group(0) @binding(3) var<storage, read> progress: array<Progress>;          // [sequences]
-@group(0) @binding(4) var<storage, read_write> counts: array<f32>;           // [sequences, vocab], if any has penalties
+@group(0) @binding(4) var<storage, read_write> adjustments: array<Adjustment>;    // [sequences, vocab], if any has them
 @group(0) @binding(5) var<storage, read_write> scores: array<f32>;           // [sequences, vocab]
 @group(0) @binding(6) var<storage, read_write> slices: array<VocabSlice>;    // [sequences, slices]
 @group(0) @binding(7) var<storage, read> grid_barrier: array<u32>; // [3] of the step before; see device/grid_barrier
-@group(0) @binding(8) var<storage, read> biases: array<f32>;                 // [sequences, vocab], if any has them
+@group(0) @binding(8) var<storage, read> masks: array<u32>; // [sequences, vocab / 32], if any is masked: 1 allows a token
 
 var<workgroup> best: array<f32, WG>;
 var<workgroup> best_id: array<u32, WG>;
 var<workgroup> sums: array<f32, WG>;
 var<workgroup> broken: array<u32, WG>;
 
-// The logit of a token, less its penalties; what was chosen last is counted first.
-fn penalised(how: Settings, previous: u32, at: u32, id: u32, logit: f32) -> f32 {
-    var count = counts[at];
+// The adjustment of a token; what was chosen last is counted first.
+fn adjustment(how: Settings, previous: u32, at: u32, id: u32) -> Adjustment {
+    var own = adjustments[at];
     if previous != NONE {
-        count = count * how.decay + select(0.0, 1.0, id == previous);
-        counts[at] = count;
+        own.count = own.count * how.decay + select(0.0, 1.0, id == previous);
+        own.seen = select(own.seen, 1u, id == previous);
+        adjustments[at] = own;
     }
-    return logit - select(0.0, how.presence, count > 0.0) - how.frequency * count;
+    return own;
+}
+
+fn penalised(how: Settings, own: Adjustment, logit: f32) -> f32 {
+    var score = logit;
+    if own.seen != 0u {
+        score = select(logit * how.repetition, logit / how.repetition, logit > 0.0);
+    }
+    return score - select(0.0, how.presence, own.count > 0.0) - how.frequency * own.count;
+}
+
+fn is_allowed(sequence: u32, id: u32) -> bool {
+    let words = (params.vocab + 31u) / 32u;
+    return (masks[sequence * words + id / 32u] >> (id % 32u) & 1u) == 1u;
 }
 
 @compute @workgroup_size(WG)
@@ -44,7 +58,6 @@ fn main(
     let first = index % slices_per_sequence * SLICE;
     let how = settings[sequence];
     let previous = progress[sequence].token;
-    let has_penalties = how.presence != 0.0 || how.frequency != 0.0;
 
     var own: array<f32, PER_THREAD>;
     var own_best = LOWEST;
@@ -63,14 +76,11 @@ fn main(
                 own_broken = select(INFINITE, own_broken, own_broken == NOT_A_NUMBER);
             }
             var score = logit;
-            if has_penalties {
-                score = penalised(how, previous, at, id, logit);
-            }
-            var banned = ruled_out(logit);
-            if how.biased != 0u {
-                let bias = biases[at];
-                banned = banned || ruled_out(bias);
-                score += bias;
+            var banned = ruled_out(logit) || (how.masked != 0u && !is_allowed(sequence, id));
+            if how.adjusted != 0u {
+                let adjusted_by = adjustment(how, previous, at, id);
+                banned = banned || ruled_out(adjusted_by.bias);
+                score = penalised(how, adjusted_by, logit) + adjusted_by.bias;
             }
             if !banned {
                 // Zero has one sign.

@@ -33,6 +33,7 @@ struct Order {
     by_distance: bool,      // from the mean score; else by likelihood
     mean: f32,              // score, above the best
     sum: f32,               // of exp(score - best)
+    least: f32,             // no token below this score is among them
 }
 
 // The bin in which the tokens kept end.
@@ -71,23 +72,23 @@ fn next_scores(row: u32, first: u32) -> array<f32, IN_FLIGHT> {
 
 // All tokens, the likeliest first.
 fn by_likelihood(best: Best) -> Order {
-    return Order(all_tokens(), false, 0.0, best.sum);
+    return Order(all_tokens(), false, 0.0, best.sum, LOWEST);
 }
 
-// The tokens of a range, the most typical first.
-fn by_distance(tid: u32, row: u32, best: Best, among: Range) -> Order {
+// The tokens of a range, none below a score, the most typical first.
+fn by_distance(tid: u32, row: u32, best: Best, among: Range, least: f32) -> Order {
     var sum = 0.0;
     var moment = 0.0;
     for (var id = tid; id < params.vocab; id += WG) {
         let score = scores[row + id];
-        if !ruled_out(score) && is_kept(among, best.score, score, id) {
+        if score >= least && !ruled_out(score) && is_kept(among, best.score, score, id) {
             let weight = exp(score - best.score);
             sum += weight;
             moment += weight * (score - best.score);
         }
     }
     let all = reduce_sum(Thread(tid), sum);
-    return Order(among, true, reduce_sum(Thread(tid), moment) / all, all);
+    return Order(among, true, reduce_sum(Thread(tid), moment) / all, all, least);
 }
 
 // What the order goes by, the largest first.
@@ -211,9 +212,14 @@ fn bin_of(range: Range, best: f32, rank: f32, id: u32) -> u32 {
     return (id - range.first) >> shift_of(range.last - range.first);
 }
 
+// Whether a token is one of those of the order.
+fn is_among(order: Order, best: Best, score: f32, id: u32) -> bool {
+    return score >= order.least && !ruled_out(score) && is_kept(order.among, best.score, score, id);
+}
+
 // Counts a token in the bin of its rank, or in none. Whether it is in the range.
 fn count_token(range: Range, order: Order, best: Best, score: f32, id: u32) -> bool {
-    if ruled_out(score) || !is_kept(order.among, best.score, score, id) {
+    if !is_among(order, best, score, id) {
         return false;
     }
     let bin = bin_of(range, best_rank(order, best), rank_of(order, best, score), id);

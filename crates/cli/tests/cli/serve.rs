@@ -141,8 +141,7 @@ fn an_impossible_request_is_refused_and_others_are_served() {
     let image = json!([{ "role": "user", "content": [{ "type": "image_url" }] }]);
     for (path, body, field, why) in [
         ("/v1/completions", json!({ "prompt": "a", "n": 0 }), "n", "is not from 1"),
-        ("/v1/completions", json!({ "prompt": "a", "logprobs": 3 }), "logprobs", "cannot be honoured"),
-        ("/v1/completions", json!({ "prompt": "a", "min_p": 0.1 }), "min_p", "cannot be honoured"),
+        ("/v1/completions", json!({ "prompt": "a", "suffix": "b" }), "suffix", "cannot be honoured"),
         ("/v1/completions", json!({ "prompt": "a", "guided_goose": {} }), "guided_goose", "no field of that name"),
         ("/v1/completions", json!({ "prompt": "" }), "prompt", "empty"),
         ("/v1/completions", json!({ "prompt": [70000] }), "prompt", "vocabulary"),

@@ -123,6 +123,21 @@ pub fn decode(engine: &mut Engine, sequences: usize, tokens: u32) -> Result<Writ
     write(engine, 0, Begin::Tokens(&start), tokens, &Drive::default())
 }
 
+/// A decode step of the first sequences after empty states and one token, in one pass with the prefill of prompts in the
+/// slots behind them. Wall-clock nanoseconds until the tokens are known.
+///
+/// # Errors
+/// There are no such slots, or the device fails or cannot choose tokens.
+pub fn decode_beside(engine: &mut Engine, decoding: usize, prompts: &[Vec<u32>]) -> Result<f64, RuntimeError> {
+    settle(engine, decoding + prompts.len(), None)?;
+    let begun = Instant::now();
+    let start = self::prompts(decoding, 1, engine.shape().vocab).concat();
+    let sequences: Vec<_> = (0..decoding).map(|slot| Continuation::new(slot, Sampling::GREEDY, 1)).collect();
+    let prefilled: Vec<Sequence<'_>> = batch(decoding, prompts);
+    engine.decode_beside(&start, &sequences, &prefilled, &mut |_| ())?;
+    Ok(begun.elapsed().as_nanos() as f64)
+}
+
 fn on_device(
     engine: &mut Engine,
     first: usize,
@@ -138,9 +153,7 @@ fn on_device(
             (Start::Logits(&concatenated), logits.len())
         }
     };
-    let sampling = Sampling { temperature: 0.0, ..Sampling::default() };
-    let (bias, chosen, stops) = (&[][..], &[][..], &[][..]);
-    let on = |i| Continuation { slot: first + i, sampling, bias, chosen, stops, max_tokens: tokens };
+    let on = |i| Continuation::new(first + i, Sampling::GREEDY, tokens);
     let sequences: Vec<Continuation<'_>> = (0..sequences).map(on).collect();
     engine.decode(start, &sequences, in_flight, &mut |_| {
         on_tokens();

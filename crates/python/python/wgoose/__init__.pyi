@@ -233,6 +233,8 @@ class Model:
         presence_penalty: float = 0.0,
         frequency_penalty: float = 0.0,
         penalty_decay: float = 1.0,
+        repetition_penalty: float = 1.0,
+        min_p: float = 0.0,
         typical: float = 1.0,
         logit_bias: dict[int, float] | None = None,
         stop_tokens: list[int] | None = None,
@@ -241,12 +243,14 @@ class Model:
         """Continues a prompt, text or token ids: an iterator over text as it comes.
 
         max_tokens None goes on until the text ends by itself. temperature 0 is greedy; top_p keeps the likeliest tokens
-        whose probabilities reach this sum, top_k at most so many (0: all), typical of these those nearest to the
-        expected information until their probabilities reach this sum. The same seed, plan and device give the same
+        whose probabilities reach this sum, top_k at most so many (0: all), min_p of these those at least this times as
+        likely as the likeliest, typical of these those nearest to the expected information until their probabilities
+        reach this sum. The same seed, plan and device give the same
         text; seed None draws one. stop: a string, or several, before which the text ends; stop_tokens: tokens that end
         it as end-of-text (0) does. presence_penalty is subtracted from the logit of every token chosen before,
         frequency_penalty for each time that it was; penalty_decay: factor by which these counts shrink with every
-        token. logit_bias: a dict of tokens and what is added to their logits; minus infinity never chooses one.
+        token. repetition_penalty divides the positive logits of tokens in the prompt or chosen before, and multiplies
+        the others. logit_bias: a dict of tokens and what is added to their logits; minus infinity never chooses one.
         grammar: what the text has to be, see `grammar`.
 
         Raises InputError, DeviceError; KeyboardInterrupt ends the generation.
@@ -265,6 +269,8 @@ class Model:
         presence_penalty: float = 0.0,
         frequency_penalty: float = 0.0,
         penalty_decay: float = 1.0,
+        repetition_penalty: float = 1.0,
+        min_p: float = 0.0,
         typical: float = 1.0,
         logit_bias: dict[int, float] | None = None,
         stop_tokens: list[int] | None = None,
@@ -293,6 +299,8 @@ class Model:
         frequency_penalty: float = 0.0,
         *,
         penalty_decay: float = 1.0,
+        repetition_penalty: float = 1.0,
+        min_p: float = 0.0,
         typical: float = 1.0,
         logit_bias: dict[int, float] | None = None,
         stop_tokens: list[int] | None = None,
@@ -319,6 +327,8 @@ class Model:
         presence_penalty: float = 0.0,
         frequency_penalty: float = 0.0,
         penalty_decay: float = 1.0,
+        repetition_penalty: float = 1.0,
+        min_p: float = 0.0,
         typical: float = 1.0,
         logit_bias: dict[int, float] | None = None,
         stop_tokens: list[int] | None = None,
@@ -340,6 +350,8 @@ class Model:
         presence_penalty: float = 0.0,
         frequency_penalty: float = 0.0,
         penalty_decay: float = 1.0,
+        repetition_penalty: float = 1.0,
+        min_p: float = 0.0,
         typical: float = 1.0,
         logit_bias: dict[int, float] | None = None,
         stop_tokens: list[int] | None = None,

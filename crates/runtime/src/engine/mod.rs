@@ -7,16 +7,16 @@ mod trace;
 pub use not_finite::NotFinite;
 
 use crate::batch::check_sequences;
-use crate::decode::{Continuation, DecodeError, DecodeReport, Start};
+use crate::decode::{Ahead, ChosenToken, Continuation, DecodeError, DecodeReport, OnTokens, Start};
 use crate::report::LoadReport;
 use crate::{
-    Batch, BatchError, CpuExecutor, Device, Executor, GpuExecutor, Outputs, RuntimeError, Sequence, StateData,
+    Batch, BatchError, CpuExecutor, Device, Executor, GpuExecutor, Outputs, Padded, RuntimeError, Sequence, StateData,
 };
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use wgoose_graph::{ModelShape, State, Target};
+use wgoose_graph::{BatchShape, ModelShape, State, Target};
 use wgoose_kernels::{Catalogue, Plan};
 use wgoose_loader::Model;
 
@@ -269,7 +269,7 @@ impl Engine {
     }
 
     /// Continues sequences with tokens chosen on the device, a token each a round, up to `in_flight` rounds ahead of
-    /// the ids that come back. `on_tokens` is given the ids of a round in the order of the sequences, `None` for those
+    /// the ids that come back. `on_tokens` is given the tokens of a round in the order of the sequences, `None` for those
     /// that ended before; breaking ends the call for all of them.
     ///
     /// However it ends, each state is that after all tokens of its sequence but the last one chosen, bit for bit as if
@@ -284,9 +284,27 @@ impl Engine {
         start: Start<'_>,
         sequences: &[Continuation<'_>],
         in_flight: usize,
-        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+        on_tokens: OnTokens<'_>,
     ) -> Result<DecodeReport, RuntimeError> {
-        self.decode_rows(start, sequences, &[], in_flight, on_tokens)
+        self.decode_rows(start, sequences, &[], Ahead::Breakable(in_flight), on_tokens)
+    }
+
+    /// The same for a caller that never breaks: what would take back the steps that ran ahead costs nothing then.
+    ///
+    /// # Errors
+    /// As [`Engine::decode`].
+    pub fn decode_unbroken(
+        &mut self,
+        start: Start<'_>,
+        sequences: &[Continuation<'_>],
+        in_flight: usize,
+        on_tokens: &mut dyn FnMut(&[Option<ChosenToken<'_>>]),
+    ) -> Result<DecodeReport, RuntimeError> {
+        let on_tokens: OnTokens<'_> = &mut |chosen| {
+            on_tokens(chosen);
+            ControlFlow::Continue(())
+        };
+        self.decode_rows(start, sequences, &[], Ahead::Unbroken(in_flight), on_tokens)
     }
 
     /// One round of [`Engine::decode`] from a token each, in one pass with the prefill of other sequences, of which no
@@ -299,14 +317,18 @@ impl Engine {
         tokens: &[u32],
         sequences: &[Continuation<'_>],
         prefilled: &[Sequence<'_>],
-        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+        on_tokens: &mut dyn FnMut(&[Option<ChosenToken<'_>>]),
     ) -> Result<DecodeReport, RuntimeError> {
         self.check(prefilled)?;
         let once: Vec<Continuation<'_>> = sequences
             .iter()
             .map(|sequence| Continuation { max_tokens: sequence.max_tokens.min(1), ..*sequence })
             .collect();
-        self.decode_rows(Start::Tokens(tokens), &once, prefilled, 1, on_tokens)
+        let on_tokens: OnTokens<'_> = &mut |chosen| {
+            on_tokens(chosen);
+            ControlFlow::Continue(())
+        };
+        self.decode_rows(Start::Tokens(tokens), &once, prefilled, Ahead::Unbroken(1), on_tokens)
     }
 
     fn decode_rows(
@@ -314,8 +336,8 @@ impl Engine {
         start: Start<'_>,
         sequences: &[Continuation<'_>],
         prefilled: &[Sequence<'_>],
-        in_flight: usize,
-        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+        ahead: Ahead,
+        on_tokens: OnTokens<'_>,
     ) -> Result<DecodeReport, RuntimeError> {
         if !self.shape().output_head {
             return Err(BatchError::NoOutputHead.into());
@@ -329,16 +351,24 @@ impl Engine {
         }
         let decoder = self.executor.decoder().ok_or(DecodeError::Unsupported)?;
         let batch = decoder.check_decode(start, sequences, prefilled)?;
-        decoder.decode(batch, start, sequences, in_flight, on_tokens).inspect_err(|_| {
+        decoder.decode(batch, start, sequences, ahead, on_tokens).inspect_err(|_| {
             let slots = sequences.iter().map(|s| s.slot).chain(prefilled.iter().map(|s| s.slot));
             self.invalidated.extend(slots);
         })
     }
 
-    /// From now on passes may be padded to fewer different shapes, see [`bucket`](crate::bucket): for batches whose
-    /// passes all differ.
-    pub fn pad_passes(&mut self) {
-        self.executor.pad_passes();
+    /// From now on passes may be padded to fewer different shapes, see [`Padded`]: for batches whose passes all differ. Those
+    /// that are expected are prepared in the background, the first ones first.
+    ///
+    /// # Errors
+    /// No pass can be prepared.
+    pub fn pad_passes(&mut self, expected: &[Padded]) -> Result<(), RuntimeError> {
+        let shape = |padded: &Padded| BatchShape {
+            tokens: padded.tokens as u32,
+            segments: padded.segments as u32,
+            outputs: padded.outputs as u32,
+        };
+        self.executor.pad_passes(&expected.iter().map(shape).collect::<Vec<_>>())
     }
 
     /// Copies a slot's state out.

@@ -1,6 +1,7 @@
 //! Memory: what a plan will take, what it takes now, and how a budget is divided.
 
 use super::GpuExecutor;
+use crate::gpu::decode::MOST_SAMPLERS;
 use crate::report::Footprint;
 use crate::residency::{Residency, Room, RowShard, StagingSize};
 use crate::sampler::Sampler;
@@ -168,7 +169,8 @@ impl GpuExecutor {
         let passes = self.largest_passes(outputs)?;
         let vocab = self.shared.model.shape().vocab;
         // The logits that a prompt leaves, too.
-        let sampling = Sampler::most_bytes(self.states.slots, vocab) + u64::from(vocab) * 4;
+        let samplers = MOST_SAMPLERS as u64 * Sampler::most_bytes(self.states.slots, vocab);
+        let sampling = samplers + u64::from(vocab) * 4;
         let beside = self.beside_weights(&passes).beside_weights() + sampling + SLACK;
         Ok(Fixed { outputs, beside, largest: self.largest_need(&passes)? })
     }

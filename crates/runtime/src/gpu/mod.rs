@@ -236,7 +236,7 @@ impl GpuExecutor {
         self.graphs.make(self.shared.model.shape(), pass.target, &self.planner.plan.fusions)?;
         let span = self.shared.device.timeline().span(Track::Schedule, "record");
         let record = || self.planner.record(self.graphs.of_pass(pass), pass);
-        let expected = self.steps.expected.step(&pass.batch).filter(|_| pass.target == Target::Logits);
+        let expected = self.steps.expected.pass(&pass.batch).filter(|_| pass.target == Target::Logits);
         let recording = expected.map_or_else(record, |expected| expected.recording(record))?;
         self.shared.pipelines.lock().begin(&recording.kernels.iter().collect::<Vec<_>>());
         drop(span);
@@ -371,8 +371,9 @@ impl Executor for GpuExecutor {
         Ok(Box::new(self.sharing_weights(plan.at_most(Precision::F32, &self.planner.catalogue), slots)?))
     }
 
-    fn pad_passes(&mut self) {
+    fn pad_passes(&mut self, expected: &[BatchShape]) -> Result<(), RuntimeError> {
         self.steps.pads = true;
+        self.expect_passes(expected)
     }
 
     fn decoder(&mut self) -> Option<&mut dyn Decoder> {

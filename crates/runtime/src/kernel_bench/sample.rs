@@ -2,7 +2,7 @@
 
 use crate::pipelines::Pipelines;
 use crate::sampler::{Progress, Sampler, SamplerSize, Standing, Wiring, check};
-use crate::{Continuation, DecodeError, Device, RuntimeError};
+use crate::{Continuation, DecodeError, Device, Logprob, MOST_LISTED, RuntimeError};
 use std::sync::Arc;
 use wgoose_kernels::Catalogue;
 use wgoose_kernels::persistent::BARRIER_BYTES;
@@ -15,6 +15,9 @@ pub struct Samples {
     /// The weights `[B, V]` among which the last round drew, up to a factor: 0 for tokens not kept. Of greedy sequences
     /// nothing meaningful.
     pub weights: Vec<f32>,
+    /// Log-probabilities `[B, 1 + MOST_LISTED]` of the last round, that of the chosen token first, if a sequence asks for
+    /// them.
+    pub logprobs: Vec<Logprob>,
 }
 
 /// Chooses `rounds` tokens for each sequence from its row of `logits` `[B, V]`. Slots mean nothing here.
@@ -46,7 +49,7 @@ pub fn sample(
     device.queue.write_buffer(&wiring.logits, 0, bytemuck::cast_slice(logits));
     let mut pipelines = Pipelines::new(Arc::clone(device));
     let sampler = Sampler::new(device, &mut pipelines, &Catalogue::embedded(), size, &wiring)?;
-    sampler.begin(device, sequences);
+    sampler.begin(device, &mut pipelines, &Catalogue::embedded(), sequences)?;
     let bytes = (count * size_of::<Progress>()) as u64;
     let all = device.storage("progress of all rounds", bytes * rounds as u64);
     for round in 0..rounds as u64 {
@@ -62,7 +65,15 @@ pub fn sample(
             return Err(DecodeError::NoToken { sequence: i % count, why }.into());
         }
     }
+    let logprobs = match sampler.logprobs() {
+        Some(listed) => {
+            let bytes = count * (MOST_LISTED + 1) * size_of::<Logprob>();
+            bytemuck::pod_collect_to_vec(&device.read(listed, 0, bytes as u64, "choosing tokens")?)
+        }
+        None => Vec::new(),
+    };
     Ok(Samples {
+        logprobs,
         tokens: progress.chunks_exact(count).map(|round| round.iter().map(|p| p.token).collect()).collect(),
         weights: bytemuck::pod_collect_to_vec(&device.read(
             sampler.weights(),

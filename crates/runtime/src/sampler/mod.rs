@@ -5,15 +5,16 @@
 //! pointed at a spare slot: later steps read and write a state that is never read. That costs nothing, no kernel knows of
 //! it, and the state of the sequence is exactly that after the tokens before its last.
 
+mod adjustments;
 mod settings;
 
-use crate::decode::Continuation;
+use crate::decode::{Continuation, Logprob};
 use crate::pipelines::Pipelines;
 use crate::schedule::storage_bytes;
 use crate::{Device, RuntimeError};
 use settings::Settings;
 pub(crate) use settings::{Progress, Standing, check};
-use wgoose_kernels::{Catalogue, Kernel, Limits, PlanError, dispatch_size, sampling};
+use wgoose_kernels::{Catalogue, Kernel, KernelError, Limits, PlanError, dispatch_size, sampling};
 
 /// Of what size a sampler is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,18 +23,21 @@ pub(crate) struct SamplerSize {
     pub(crate) vocab: u32,
     /// The slot that ended sequences use from then on.
     pub(crate) spare: u32,
-    /// Whether any sequence has penalties, for which tokens are counted.
-    pub(crate) counts: bool,
-    /// Whether any token of any sequence has a bias.
-    pub(crate) biases: bool,
+    /// Whether the logit of any token of any sequence is adjusted: a penalty or a bias.
+    pub(crate) adjusts: bool,
+    /// Whether only some tokens are allowed for any sequence.
+    pub(crate) masks: bool,
+    /// Whether any sequence asks for log-probabilities.
+    pub(crate) lists: bool,
 }
 
 impl SamplerSize {
     /// Of a sampler for these sequences, in a step with that many rows of logits.
     pub(crate) fn of(sequences: &[Continuation<'_>], rows: u32, vocab: u32, spare: u32) -> Self {
-        let counts = sequences.iter().any(|s| s.sampling.penalties.any());
-        let biases = sequences.iter().any(|s| !s.bias.is_empty());
-        SamplerSize { sequences: rows, vocab, spare, counts, biases }
+        let adjusts = sequences.iter().any(Continuation::is_adjusted);
+        let masks = sequences.iter().any(|s| s.allowed.is_some());
+        let lists = sequences.iter().any(|s| s.listed.is_some());
+        SamplerSize { sequences: rows, vocab, spare, adjusts, masks, lists }
     }
 
     /// Bytes of a table `[B, V]`.
@@ -41,14 +45,30 @@ impl SamplerSize {
         u64::from(self.sequences) * u64::from(self.vocab) * 4
     }
 
+    /// Bytes of the masks, `[B, ceil(V / 32)]`.
+    fn masks(&self) -> u64 {
+        u64::from(self.sequences) * u64::from(self.vocab.div_ceil(32)) * 4
+    }
+
+    /// Bytes of the adjustments, `[B, V]`.
+    fn adjustments(&self) -> u64 {
+        u64::from(self.sequences) * u64::from(self.vocab) * sampling::ADJUSTMENT_BYTES
+    }
+
+    /// Bytes of the log-probabilities, `[B, MOST_LISTED]`.
+    fn logprobs(&self) -> u64 {
+        u64::from(self.sequences) * (sampling::MOST_LISTED * size_of::<Logprob>()) as u64
+    }
+
     /// The buffers of its own, as kernels call them, and their bytes.
-    fn buffers(&self) -> [(&'static str, u64); 8] {
+    fn buffers(&self) -> [(&'static str, u64); 9] {
         let (rows, matrix) = (u64::from(self.sequences), self.matrix());
         [
             ("settings", rows * size_of::<Settings>() as u64),
             ("progress", rows * size_of::<Progress>() as u64),
-            ("counts", if self.counts { matrix } else { 0 }),
-            ("biases", if self.biases { matrix } else { 0 }),
+            ("adjustments", if self.adjusts { self.adjustments() } else { 0 }),
+            ("masks", if self.masks { self.masks() } else { 0 }),
+            ("logprobs", if self.lists { self.logprobs() } else { 0 }),
             ("scores", matrix),
             ("slices", rows * u64::from(sampling::slices(self.vocab)) * sampling::SLICE_BYTES),
             ("bests", rows * sampling::BEST_BYTES),
@@ -78,12 +98,14 @@ pub(crate) struct Sampler {
     wired: (u64, usize),
     settings: wgpu::Buffer,
     progress: wgpu::Buffer,
-    counts: wgpu::Buffer,
-    biases: wgpu::Buffer,
+    adjustments: wgpu::Buffer,
+    masks: wgpu::Buffer,
+    logprobs: wgpu::Buffer,
     scores: wgpu::Buffer,
     /// Of all buffers of its own.
     bytes: u64,
-    stages: [Stage; 3],
+    /// What a step runs.
+    stages: Vec<Stage>,
 }
 
 /// A dispatch with everything it needs.
@@ -94,7 +116,7 @@ struct Stage {
 }
 
 impl Sampler {
-    /// The kernels for so many sequences.
+    /// The kernels of a step of so many sequences.
     ///
     /// # Errors
     /// The device cannot run them.
@@ -104,10 +126,9 @@ impl Sampler {
         limits: &Limits,
         catalogue: &Catalogue,
     ) -> Result<[Kernel; 3], RuntimeError> {
-        let failed = |e| PlanError::of_kernel("sampling", e);
-        let scores = sampling::scores(sequences, vocab, limits, catalogue).map_err(failed)?;
-        let histogram = sampling::histogram(sequences, vocab, limits, catalogue).map_err(failed)?;
-        Ok([scores, histogram, sampling::sample(sequences, limits, catalogue).map_err(failed)?])
+        let scores = sampling::scores(sequences, vocab, limits, catalogue).map_err(of_kernel)?;
+        let histogram = sampling::histogram(sequences, vocab, limits, catalogue).map_err(of_kernel)?;
+        Ok([scores, histogram, sampling::sample(sequences, limits, catalogue).map_err(of_kernel)?])
     }
 
     /// Compiles and binds everything.
@@ -122,12 +143,18 @@ impl Sampler {
         wiring: &Wiring,
     ) -> Result<Self, RuntimeError> {
         let (SamplerSize { sequences, vocab, spare, .. }, limits) = (size, device.limits());
-        if size.matrix() > limits.storage_binding {
-            let (what, limit) = ("the scores of all sequences", limits.storage_binding);
-            return Err(RuntimeError::ValueTooLarge { what, need: size.matrix(), limit });
+        let tables =
+            [("the scores of all sequences", size.matrix()), ("the adjustments of all logits", size.adjustments())];
+        let is_made = |(_, need): &(&str, u64)| *need == size.matrix() || size.adjusts;
+        let limit = limits.storage_binding;
+        if let Some((what, need)) = tables.into_iter().filter(is_made).find(|(_, need)| *need > limit) {
+            return Err(RuntimeError::ValueTooLarge { what, need, limit });
         }
-        let kernels = Sampler::kernels(sequences, vocab, limits, catalogue)?;
-        pipelines.compile(&kernels.each_ref())?;
+        let mut kernels = Sampler::kernels(sequences, vocab, limits, catalogue)?.to_vec();
+        if size.lists {
+            kernels.push(sampling::logprobs(sequences, limits, catalogue).map_err(of_kernel)?);
+        }
+        pipelines.compile(&kernels.iter().collect::<Vec<_>>())?;
         let params = device.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("params"),
             size: 16,
@@ -146,10 +173,12 @@ impl Sampler {
         ];
         let buffers: Vec<(&str, &wgpu::Buffer)> = given.into_iter().chain(own.iter().map(|(n, b)| (*n, b))).collect();
         let stage = |kernel: &Kernel| Stage::new(device, pipelines, kernel, &buffers);
-        let stages = [stage(&kernels[0])?, stage(&kernels[1])?, stage(&kernels[2])?];
+        let stages = kernels.iter().map(stage).collect::<Result<_, _>>()?;
         device.check("preparing to sample")?;
-        let [settings, progress, counts, biases, scores, ..] = own.map(|(_, buffer)| buffer);
-        Ok(Sampler { size, wired: wiring.identity, settings, progress, counts, biases, scores, bytes, stages })
+        let [settings, progress, adjustments, masks, logprobs, scores, ..] = own.map(|(_, buffer)| buffer);
+        let wired = wiring.identity;
+        let sampler = Sampler { size, wired, settings, progress, adjustments, masks, logprobs, scores, bytes, stages };
+        Ok(sampler)
     }
 
     /// Whether it is of that size and wired so.
@@ -157,40 +186,46 @@ impl Sampler {
         self.size == size && self.wired == identity
     }
 
+    /// Whether it is wired to buffers of that generation.
+    pub(crate) fn is_of(&self, generation: u64) -> bool {
+        self.wired.0 == generation
+    }
+
     /// Begins with these sequences, at most as many as it was made for, none of whose tokens was chosen yet. The rows
     /// behind them have ended.
-    pub(crate) fn begin(&self, device: &Device, sequences: &[Continuation<'_>]) {
+    ///
+    /// # Errors
+    /// The device cannot run the kernel that fills in adjustments.
+    pub(crate) fn begin(
+        &self,
+        device: &Device,
+        pipelines: &mut Pipelines,
+        catalogue: &Catalogue,
+        sequences: &[Continuation<'_>],
+    ) -> Result<(), RuntimeError> {
         let settings: Vec<Settings> = sequences.iter().map(Settings::of).collect();
         let mut progress: Vec<Progress> = sequences.iter().map(Progress::before).collect();
         progress.resize(self.size.sequences as usize, Progress::padding());
         device.queue.write_buffer(&self.settings, 0, bytemuck::cast_slice(&settings));
         device.queue.write_buffer(&self.progress, 0, bytemuck::cast_slice(&progress));
-        if self.size.counts {
-            self.fill(device, &self.counts, sequences.iter().map(|s| s.chosen));
+        let words = u64::from(self.size.vocab.div_ceil(32)) * 4;
+        for (row, allowed) in (0..).zip(sequences).filter_map(|(row, sequence)| Some((row, sequence.allowed?))) {
+            device.queue.write_buffer(&self.masks, row * words, bytemuck::cast_slice(allowed));
         }
-        if self.size.biases {
-            self.fill(device, &self.biases, sequences.iter().map(|s| s.bias));
+        match self.size.adjusts {
+            true => self.adjust(device, pipelines, catalogue, sequences),
+            false => Ok(()),
         }
-    }
-
-    /// Writes a table `[B, V]`, given what is not 0 in each row.
-    fn fill<'a>(&self, device: &Device, table: &wgpu::Buffer, rows: impl Iterator<Item = &'a [(u32, f32)]>) {
-        let vocab = self.size.vocab as usize;
-        let mut values = vec![0.0f32; self.size.sequences as usize * vocab];
-        for (row, entries) in values.chunks_exact_mut(vocab).zip(rows) {
-            entries.iter().for_each(|(token, value)| row[*token as usize] = *value);
-        }
-        device.queue.write_buffer(table, 0, bytemuck::cast_slice(&values));
     }
 
     /// Appends choosing the next tokens.
     pub(crate) fn encode(&self, pass: &mut wgpu::ComputePass<'_>) {
-        for stage in &self.stages {
-            let [x, y, z] = stage.grid;
-            pass.set_pipeline(&stage.pipeline);
-            pass.set_bind_group(0, &stage.group, &[]);
-            pass.dispatch_workgroups(x, y, z);
-        }
+        self.stages.iter().for_each(|stage| stage.encode(pass));
+    }
+
+    /// Log-probabilities of the last step, `[B, MOST_LISTED]` of [`Logprob`], if a sequence asks for them.
+    pub(crate) fn logprobs(&self) -> Option<&wgpu::Buffer> {
+        self.size.lists.then_some(&self.logprobs)
     }
 
     /// How far each sequence has come: `[B]` of [`Progress`].
@@ -205,7 +240,8 @@ impl Sampler {
 
     /// Most bytes that one for that many sequences holds on the device.
     pub(crate) fn most_bytes(sequences: usize, vocab: u32) -> u64 {
-        let size = SamplerSize { sequences: sequences as u32, vocab, spare: 0, counts: true, biases: true };
+        let (sequences, is) = (sequences as u32, true);
+        let size = SamplerSize { sequences, vocab, spare: 0, adjusts: is, masks: is, lists: is };
         size.buffers().into_iter().map(|(_, bytes)| storage_bytes(bytes)).sum()
     }
 
@@ -213,6 +249,10 @@ impl Sampler {
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
+}
+
+fn of_kernel(why: KernelError) -> PlanError {
+    PlanError::of_kernel("sampling", why)
 }
 
 impl Stage {
@@ -235,5 +275,12 @@ impl Stage {
         let descriptor = wgpu::BindGroupDescriptor { label: None, layout, entries: &entries };
         let group = device.device.create_bind_group(&descriptor);
         Ok(Stage { pipeline: pipeline.pipeline.clone(), group, grid })
+    }
+
+    fn encode(&self, pass: &mut wgpu::ComputePass<'_>) {
+        let [x, y, z] = self.grid;
+        pass.set_pipeline(&self.pipeline);
+        pass.set_bind_group(0, &self.group, &[]);
+        pass.dispatch_workgroups(x, y, z);
     }
 }

@@ -1,10 +1,10 @@
 //! How a sequence's tokens are chosen, for the kernels.
 
-use crate::decode::{Continuation, DecodeError, MAX_STOPS};
-use crate::sampling::{is_bias, is_penalty};
+use crate::decode::{Continuation, DecodeError, MAX_STOPS, MOST_LISTED};
+use crate::sampling::{is_bias, is_penalty, is_repetition};
 use std::num::NonZeroU32;
 
-/// Twin of `Settings` in `kernels-wgsl/sample/layout.wgsl`.
+/// Twin of `Settings` in `kernels-wgsl/device/sampling/layout.wgsl`.
 #[repr(C)]
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 pub(super) struct Settings {
@@ -18,7 +18,11 @@ pub(super) struct Settings {
     stream: u32,
     stops: u32,
     typical: f32,
-    biased: u32,
+    adjusted: u32,
+    min_p: f32,
+    repetition: f32,
+    masked: u32,
+    listed: u32,
     stop: [u32; MAX_STOPS],
 }
 
@@ -84,7 +88,11 @@ impl Settings {
             stream: how.stream,
             stops: stops as u32,
             typical: how.typical,
-            biased: u32::from(!sequence.bias.is_empty()),
+            adjusted: u32::from(sequence.is_adjusted()),
+            min_p: how.min_p,
+            repetition: how.penalties.repetition,
+            masked: u32::from(sequence.allowed.is_some()),
+            listed: sequence.listed.map_or(0, |listed| u32::from(listed) + 1),
             stop,
         }
     }
@@ -105,9 +113,11 @@ pub(crate) fn check(sequence: usize, asked: &Continuation<'_>, vocab: u32) -> Re
             "a finite number from 0 (greedy) upwards",
         ),
         ("top_p", how.top_p, (0.0..=1.0).contains(&how.top_p), "between 0 and 1 (1 keeps every token)"),
+        ("min_p", how.min_p, (0.0..=1.0).contains(&how.min_p), "between 0 and 1 (0 keeps every token)"),
         ("typical", how.typical, (0.0..=1.0).contains(&how.typical), "between 0 and 1 (1 keeps every token)"),
         ("presence penalty", penalties.presence, is_penalty(penalties.presence), bearable),
         ("frequency penalty", penalties.frequency, is_penalty(penalties.frequency), bearable),
+        ("repetition penalty", penalties.repetition, is_repetition(penalties.repetition), "between 0.01 and 100"),
         ("penalty decay", penalties.decay, (0.0..=1.0).contains(&penalties.decay), "between 0 and 1"),
     ];
     if let Some((setting, value, _, allowed)) = settings.into_iter().find(|(_, _, fine, _)| !fine) {
@@ -117,8 +127,18 @@ pub(crate) fn check(sequence: usize, asked: &Continuation<'_>, vocab: u32) -> Re
         let allowed = "minus infinity (never) or a number within 1e30";
         return Err(DecodeError::Setting { sequence, setting: "logit bias", value: *value, allowed });
     }
-    if let Some((token, _)) = asked.bias.iter().chain(asked.chosen).find(|(token, _)| *token >= vocab) {
+    if let Some((token, _)) = asked.bias.iter().chain(asked.past).find(|(token, _)| *token >= vocab) {
         return Err(DecodeError::Token { sequence, token: *token, vocab });
+    }
+    let words = vocab.div_ceil(32) as usize;
+    if let Some(got) = asked.allowed.map(<[u32]>::len).filter(|got| *got != words) {
+        return Err(DecodeError::Mask { sequence, got, words });
+    }
+    if let Some(got) = asked.listed.filter(|listed| usize::from(*listed) > MOST_LISTED) {
+        return Err(DecodeError::Listed { sequence, got });
+    }
+    if asked.allowed.is_some() && asked.max_tokens > 1 {
+        return Err(DecodeError::MaskedSteps { sequence, steps: asked.max_tokens });
     }
     match asked.stops.len() {
         got if got > MAX_STOPS => Err(DecodeError::Stops { sequence, got }),

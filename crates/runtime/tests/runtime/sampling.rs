@@ -18,7 +18,7 @@ fn sampling(temperature: f32, top_p: f32, top_k: u32) -> Sampling {
 }
 
 fn one(sampling: Sampling) -> Continuation<'static> {
-    Continuation { slot: 0, sampling, bias: &[], chosen: &[], stops: &[], max_tokens: u32::MAX }
+    Continuation::new(0, sampling, u32::MAX)
 }
 
 fn draw(logits: &[f32], sampling: Sampling, rounds: usize) -> Samples {
@@ -370,7 +370,7 @@ fn biases_move_tokens_and_ban_them() {
 #[test]
 fn tokens_chosen_in_an_earlier_call_are_penalised() {
     let logits = bell(400, 0.3, 0.0, 9);
-    let penalties = Penalties { presence: 0.4, frequency: 0.3, decay: 0.9 };
+    let penalties = Penalties { presence: 0.4, frequency: 0.3, decay: 0.9, ..Penalties::default() };
     let how = Sampling { penalties, seed: 5, ..sampling(1.0, 0.9, 0) };
     let all: Vec<u32> = draw(&logits, how, 30).tokens.concat();
     let mut chosen = vec![0.0f32; 400];
@@ -379,7 +379,7 @@ fn tokens_chosen_in_an_earlier_call_are_penalised() {
         chosen[*token as usize] += 1.0;
     }
     let chosen: Vec<(u32, f32)> = (0..).zip(chosen).filter(|(_, count)| *count > 0.0).collect();
-    let later = Continuation { chosen: &chosen, ..one(Sampling { drawn: 12, ..how }) };
+    let later = Continuation { past: &chosen, ..one(Sampling { drawn: 12, ..how }) };
     assert_eq!(sample(&DEVICE, &logits, &[later], 18).unwrap().tokens.concat(), all[12..]);
 }
 
@@ -391,7 +391,7 @@ fn chosen_tokens_are_penalised() {
         [(0.4, 0.0, 1.0, 1.0), (0.0, 0.3, 0.9, 1.0), (0.4, 0.4, 0.996, 0.7), (50.0, 0.0, 1.0, 0.0)]
     {
         let how = Sampling {
-            penalties: Penalties { presence, frequency, decay },
+            penalties: Penalties { presence, frequency, decay, ..Penalties::default() },
             top_k: NonZeroU32::new(20),
             ..sampling(temperature, 1.0, 0)
         };
@@ -415,4 +415,111 @@ fn chosen_tokens_are_penalised() {
             assert_eq!(reference.disagreement(&scores, &how, &samples.weights), None, "{how:?}");
         }
     }
+}
+
+/// Min-p keeps some of what top-p and top-k keep, never fewer than one, and typical sampling chooses among these.
+#[test]
+fn min_p_keeps_what_is_near_the_likeliest() {
+    for (spread, top_p, top_k, min_p) in
+        [(1.0, 1.0, 0, 0.05), (0.4, 0.9, 0, 0.3), (1.0, 1.0, 7, 0.01), (2.0, 0.95, 50, 0.5), (1.0, 1.0, 0, 1.0)]
+    {
+        let logits = bell(3000, spread, 0.0, 12);
+        let plain = sampling(0.8, top_p, top_k);
+        let weights = draw(&logits, Sampling { min_p, ..plain }, 1).weights;
+        let order = Reference::new(&logits, &plain).order;
+        let best = f64::from(logits[order[0] as usize]);
+        let ratio = |id: u32| (f64::from(logits[id as usize]) - best).exp();
+        let without = draw(&logits, plain, 1).weights;
+        for id in order {
+            let is_near = (ratio(id) - f64::from(min_p)).abs() < 1e-5;
+            let want = without[id as usize] > 0.0 && ratio(id) >= f64::from(min_p);
+            assert!(is_near || (weights[id as usize] > 0.0) == want, "{id} of {min_p}, {}", ratio(id));
+        }
+        assert!(weights.iter().any(|weight| *weight > 0.0));
+    }
+    // Of two tokens half as likely as the best, typical sampling sees none.
+    let logits = [0.0f32, -0.7, -0.7, -3.0];
+    let how = Sampling { min_p: 0.6, typical: 0.9, ..sampling(1.0, 1.0, 0) };
+    assert_eq!(draw(&logits, how, 5).tokens.concat(), [0; 5]);
+}
+
+/// The repetition penalty concerns tokens of the prompt and chosen ones, once, in the way of their sign.
+#[test]
+fn repeated_tokens_are_penalised_by_their_sign() {
+    let logits = [3.0f32, 2.0, -1.0, -2.0, 2.5];
+    let how = |repetition| Sampling { penalties: Penalties { repetition, ..Penalties::NONE }, ..Sampling::default() };
+    let weights = |past: &[(u32, f32)], repetition| {
+        let sequence = Continuation { past, ..one(how(repetition)) };
+        sample(&DEVICE, &logits, &[sequence], 1).unwrap().weights
+    };
+    let close = |weights: &[f32], want: [f32; 5]| {
+        let (sum, all) = (weights.iter().sum::<f32>(), want.map(f32::exp).iter().sum::<f32>());
+        weights.iter().zip(want).all(|(weight, want)| (weight / sum - want.exp() / all).abs() < 1e-6)
+    };
+    assert!(close(&weights(&[], 1.5), logits));
+    assert!(close(&weights(&[(0, 0.0), (2, 0.0)], 2.0), [1.5, 2.0, -2.0, -2.0, 2.5]));
+    assert!(close(&weights(&[(1, 2.0), (3, 0.5)], 0.5), [3.0, 4.0, -1.0, -1.0, 2.5]));
+    // What was chosen counts from then on, whatever is forgotten.
+    let penalties = Penalties { repetition: 100.0, decay: 0.0, ..Penalties::NONE };
+    let greedy = Sampling { penalties, ..sampling(0.0, 1.0, 0) };
+    assert_eq!(draw(&logits, greedy, 4).tokens.concat(), [0, 4, 1, 0]);
+    let error = sample(&DEVICE, &logits, &[one(how(0.0))], 1).unwrap_err().to_string();
+    assert!(error.contains("repetition penalty 0"), "{error}");
+}
+
+#[test]
+fn masks_allow_some_tokens() {
+    let logits = bell(2100, 1.0, 0.0, 3);
+    let mut mask = vec![0u32; 66];
+    let allowed = [5u32, 31, 32, 1023, 1024, 2099];
+    allowed.iter().for_each(|id| mask[*id as usize / 32] |= 1 << (id % 32));
+    let masked = Continuation { allowed: Some(&mask), max_tokens: 1, ..one(sampling(1.0, 1.0, 0)) };
+    let biased = Continuation { bias: &[(5, f32::NEG_INFINITY), (31, 9.0)], ..masked };
+    let both = sample(&DEVICE, &logits.repeat(3), &[masked, one(sampling(1.0, 1.0, 0)), biased], 1).unwrap();
+    let kept =
+        |row: usize| -> Vec<u32> { (0..2100).filter(|id| both.weights[row * 2100 + *id as usize] > 0.0).collect() };
+    assert_eq!(kept(0), allowed);
+    assert!(kept(1).len() > 2000);
+    assert_eq!(kept(2), allowed[1..]);
+    assert!(allowed.contains(&both.tokens[0][0]));
+    let refused = |sequence| match sample(&DEVICE, &logits, &[sequence], 1).unwrap_err() {
+        RuntimeError::Decode(why) => why,
+        other => panic!("{other}"),
+    };
+    let short = Continuation { allowed: Some(&mask[1..]), ..masked };
+    assert!(matches!(refused(short), DecodeError::Mask { got: 65, words: 66, .. }));
+    assert!(matches!(refused(Continuation { max_tokens: 2, ..masked }), DecodeError::MaskedSteps { steps: 2, .. }));
+    let nothing = vec![0; 66];
+    let why = refused(Continuation { allowed: Some(&nothing), ..masked }).to_string();
+    assert!(why.contains("ruled out"), "{why}");
+}
+
+/// Log-probabilities are those of the logits as they are, whatever moves them.
+#[test]
+fn logprobs_are_the_models_own() {
+    let mut logits = bell(2500, 1.0, 0.25, 8);
+    logits[7] = f32::NEG_INFINITY;
+    let bias = [(3, 40.0f32)];
+    let listed = |listed| Continuation { bias: &bias, listed, ..one(sampling(0.0, 1.0, 0)) };
+    let samples = sample(&DEVICE, &logits.repeat(3), &[listed(Some(20)), listed(None), listed(Some(0))], 2).unwrap();
+    assert_eq!(samples.tokens[1], [3; 3]);
+    let exact = |id: u32| {
+        let sum: f64 = logits.iter().map(|logit| f64::from(*logit).exp()).sum();
+        f64::from(logits[id as usize]) - sum.ln()
+    };
+    let order = Reference::new(&logits, &sampling(1.0, 1.0, 0)).order;
+    let rows: Vec<_> = samples.logprobs.chunks_exact(21).collect();
+    let tokens: Vec<u32> = rows[0].iter().map(|listed| listed.token).collect();
+    assert_eq!(tokens[0], 3);
+    assert_eq!(tokens[1..], order[..20]);
+    for listed in rows[0].iter().chain([&rows[2][0]]) {
+        assert!((f64::from(listed.logprob) - exact(listed.token)).abs() < 1e-5, "{listed:?}");
+    }
+    // There may be fewer tokens than are asked for.
+    let few = sample(&DEVICE, &[0.0, 1.0, f32::NEG_INFINITY], &[Continuation { bias: &[], ..listed(Some(20)) }], 1);
+    let tokens: Vec<u32> = few.unwrap().logprobs.iter().map(|listed| listed.token).collect();
+    assert_eq!(tokens[..4], [1, 1, 0, u32::MAX]);
+    let many = Continuation { listed: Some(21), ..one(sampling(0.0, 1.0, 0)) };
+    let error = sample(&DEVICE, &logits, &[many], 1).unwrap_err();
+    assert!(matches!(error, RuntimeError::Decode(DecodeError::Listed { got: 21, .. })));
 }

@@ -2,6 +2,7 @@
 
 use super::Served;
 use super::generation::Generation;
+use super::logprobs;
 use super::progress::{TextProgress, Told};
 use super::refused::Refused;
 use super::start::{Start, Store};
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+use wgoose_session::tokenizer::Tokenizer;
 use wgoose_session::tools::CallReader;
 use wgoose_session::{BatchRequest, ChatTurn, StateEnd};
 
@@ -38,6 +40,8 @@ struct Choice {
     /// The prompt, if the answer includes it (`echo`).
     opening: String,
     progress: TextProgress,
+    /// Number of tokens whose log-probabilities were sent, and characters of these tokens.
+    listed: (usize, usize),
 }
 
 /// Where the state at the end goes, with the text of its chat.
@@ -68,8 +72,8 @@ impl TextRequest {
     pub(super) async fn answer(self, served: &Served) -> Result<Response, Refused> {
         let TextRequest { kind, prompts, generation, openings, chat, start } = self;
         let Start { state, turns, store } = start;
-        let end = if chat.is_some() { StateEnd::NextMessage } else { StateEnd::Text };
-        let returned = store.is_some().then_some(end);
+        let next = || StateEnd::NextMessage(served.format.next().into());
+        let returned = store.is_some().then(|| if chat.is_some() { next() } else { StateEnd::Text });
         let keep = chat.is_some();
         if returned.is_some() && generation.options.max_tokens == 0 {
             return Err(Refused::field("max_tokens", "a state is stored after an answer: give at least 1"));
@@ -85,18 +89,20 @@ impl TextRequest {
                 let options = generation.of_text(requests.len());
                 let prompt = prompt.clone();
                 let (state, priority) = (state.clone(), generation.priority);
+                let returned = returned.clone();
                 requests.push(BatchRequest { state, prompt, options, priority, keep, returned });
                 let progress = match &chat {
-                    Some(chat) => TextProgress::of_chat(chat.opening, chat.calls.clone()),
+                    Some(chat) => TextProgress::of_chat(&chat.opening, chat.calls.clone()),
                     None => TextProgress::of_prompt(),
                 };
-                choices.push(Choice { opening: opening.clone(), progress });
+                choices.push(Choice { opening: opening.clone(), progress, listed: (0, 0) });
             }
         }
         let texts = served.engine.generate(requests).await?;
         let heading = Heading::new(kind, &served.options.model);
         let stored = store.map(|store| StoredChat { store, turns, message: chat.map(|chat| chat.message) });
-        let answering = Answering { heading, choices, texts, prompt_tokens, stored };
+        let tokenizer = generation.options.logprobs.map(|_| served.tokenizer.clone());
+        let answering = Answering { heading, choices, texts, prompt_tokens, tokenizer, stored };
         match generation.is_stream {
             true => Ok(stream(|to| answering.send(generation.has_usage, to))),
             false => answering.whole().await,
@@ -109,7 +115,7 @@ pub(super) struct ChatRequest {
     /// The last message.
     pub(super) message: String,
     /// The end of the prompt, where thoughts may begin.
-    pub(super) opening: &'static str,
+    pub(super) opening: String,
     /// Reads the calls of tools, if there are tools.
     pub(super) calls: Option<CallReader>,
 }
@@ -121,10 +127,21 @@ struct Answering {
     texts: Texts,
     /// Tokens of the prompts, counted once for all texts of a prompt.
     prompt_tokens: usize,
+    /// If the request asks for log-probabilities.
+    tokenizer: Option<Tokenizer>,
     stored: Option<StoredChat>,
 }
 
 impl Answering {
+    /// Log-probabilities of the tokens since the last call, null if the request asks for none.
+    fn logprobs(&mut self, index: usize) -> Value {
+        let Some(tokenizer) = &self.tokenizer else { return Value::Null };
+        let Choice { progress, listed: (sent, characters), .. } = &mut self.choices[index];
+        let tokens = &progress.logprobs[*sent..];
+        *sent = progress.logprobs.len();
+        logprobs::listed(self.heading.kind, tokens, tokenizer, characters)
+    }
+
     /// Stores the state of a text that has ended; its id, if the request asked for one.
     async fn store(&mut self, index: usize) -> Result<Option<String>, Refused> {
         let choice = &mut self.choices[index];
@@ -141,8 +158,9 @@ impl Answering {
             }
         }
         let state_id = self.store(0).await?;
+        let logprobs: Vec<Value> = (0..self.choices.len()).map(|index| self.logprobs(index)).collect();
         let mut choices = Vec::new();
-        for (index, choice) in self.choices.iter().enumerate() {
+        for (index, (choice, logprobs)) in self.choices.iter().zip(logprobs).enumerate() {
             let Some(reason) = choice.progress.reason() else { return Err(EngineError::Ended.into()) };
             let Split { thoughts, answer, calls } = &choice.progress.split;
             let said = match self.heading.kind {
@@ -161,7 +179,9 @@ impl Answering {
                     json!({ "message": message })
                 }
             };
-            choices.push(choice_of(said, index, Some(reason)));
+            let mut choice = choice_of(said, index, Some(reason));
+            choice["logprobs"] = logprobs;
+            choices.push(choice);
         }
         let object = if self.heading.kind == Kind::Chat { "chat.completion" } else { "text_completion" };
         let mut answer = self.heading.with(object, &choices);
@@ -173,8 +193,9 @@ impl Answering {
     }
 
     /// An event with text, and calls that follow those that were sent.
-    fn piece(&self, index: usize, split: &Split) -> Value {
+    fn piece(&mut self, index: usize, split: &Split) -> Value {
         let mut piece = self.heading.text(index, split);
+        piece["choices"][0]["logprobs"] = self.logprobs(index);
         if !split.calls.is_empty() {
             let sent = self.choices[index].progress.split.calls.len() - split.calls.len();
             let numbered = split.calls.iter().zip(sent..).map(|(call, number)| {
@@ -214,12 +235,19 @@ impl Answering {
         while let Some((index, happened)) = to.next(&mut self.texts).await? {
             match self.choices[index].progress.take(happened) {
                 Told::Nothing => {}
-                Told::Text(split) => to.send(&self.piece(index, &split)).await?,
+                Told::Text(split) => {
+                    let piece = self.piece(index, &split);
+                    to.send(&piece).await?;
+                }
                 Told::Ended(rest) => {
                     if let Some(rest) = rest {
-                        to.send(&self.piece(index, &rest)).await?;
+                        let piece = self.piece(index, &rest);
+                        to.send(&piece).await?;
                     }
                     let mut last = self.heading.piece(index, &json!({}), self.choices[index].progress.reason());
+                    if self.choices[index].listed.0 < self.choices[index].progress.logprobs.len() {
+                        last["choices"][0]["logprobs"] = self.logprobs(index);
+                    }
                     match self.store(index).await {
                         Ok(None) => {}
                         Ok(Some(id)) => last["state_id"] = id.into(),

@@ -17,6 +17,9 @@ pub(super) async fn complete(served: &Served, mut fields: Fields) -> Result<Resp
     let mut generation = Generation::take(&mut fields, DEFAULT_TOKENS, served.options.max_tokens)?;
     let prompt: Input = fields.need("prompt")?;
     let echo = fields.take("echo")?.unwrap_or(false);
+    if echo && generation.options.logprobs.is_some() {
+        return Err(Refused::field("logprobs", "\"echo\" asks for those of the prompt, which are not computed"));
+    }
     let state = StateFields::take(&mut fields)?;
     fields.finish()?;
     let prompts = prompt.tokens("prompt", &served.tokenizer, served.options.max_prompt)?;

@@ -1,6 +1,7 @@
 //! The fields of a request that control generation and streaming.
 
 use super::fields::Fields;
+use super::logprobs;
 use super::refused::Refused;
 use super::structure::Structure;
 use super::texts::Strings;
@@ -15,16 +16,8 @@ use wgoose_session::sampling::{Penalties, SamplerOptions};
 const MOST_TEXTS: usize = 128;
 
 /// Fields of OpenAI's interface that are not supported, with their neutral values.
-const UNSUPPORTED: [(&str, &[&str]); 8] = [
-    ("suffix", &["\"\""]),
-    ("logprobs", &["false"]),
-    ("top_logprobs", &["0"]),
-    ("functions", &["[]"]),
-    ("modalities", &["[\"text\"]"]),
-    ("min_p", &["0", "0.0"]),
-    ("repetition_penalty", &["1", "1.0"]),
-    ("frequency_penalty_decay", &[]),
-];
+const UNSUPPORTED: [(&str, &[&str]); 4] =
+    [("suffix", &["\"\""]), ("functions", &["[]"]), ("modalities", &["[\"text\"]"]), ("frequency_penalty_decay", &[])];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -73,6 +66,7 @@ impl Generation {
         let mut options = GenerateOptions { sampling, stop_strings: stop, ..GenerateOptions::default() };
         options.max_tokens = max_tokens.unwrap_or(usual.min(most));
         options.stop_tokens.extend(fields.take::<Vec<u32>>("stop_token_ids")?.unwrap_or_default());
+        options.logprobs = logprobs::take(fields)?;
         let structure = Structure::take(fields)?;
         let is_stream = fields.take("stream")?.unwrap_or(false);
         let stream_options: Option<StreamOptions> = fields.take("stream_options")?;
@@ -122,10 +116,12 @@ pub(super) fn sampling(fields: &mut Fields) -> Result<SamplerOptions, Refused> {
         temperature: fields.take("temperature")?.unwrap_or(usual.temperature),
         top_p: fields.take("top_p")?.unwrap_or(0.5),
         top_k,
+        min_p: fields.take("min_p")?.unwrap_or(usual.min_p),
         typical: fields.take("typical_p")?.unwrap_or(usual.typical),
         penalties: Penalties {
             presence: fields.take("presence_penalty")?.unwrap_or(penalties.presence),
             frequency: fields.take("frequency_penalty")?.unwrap_or(penalties.frequency),
+            repetition: fields.take_either("repetition_penalty", "repeat_penalty")?.unwrap_or(penalties.repetition),
             decay: fields.take("penalty_decay")?.unwrap_or(penalties.decay),
         },
         bias: bias.collect::<Result<_, Refused>>()?,

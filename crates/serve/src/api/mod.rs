@@ -7,6 +7,7 @@ mod embeddings;
 mod fields;
 mod generation;
 mod lightning;
+mod logprobs;
 mod messages;
 mod progress;
 mod refused;
@@ -39,15 +40,17 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::time::timeout;
 use wgoose_loader::adapter::MergedAdapter;
-use wgoose_session::EmbedOptions;
 use wgoose_session::grammar::GrammarCompiler;
 use wgoose_session::tokenizer::Tokenizer;
+use wgoose_session::{ChatFormat, EmbedOptions};
 
 /// The state that all handlers share.
 pub(crate) struct Served {
     pub(crate) options: ServeOptions,
     pub(crate) engine: Engine,
     pub(crate) tokenizer: Tokenizer,
+    /// How conversations are written.
+    pub(crate) format: ChatFormat,
     pub(crate) grammars: Arc<GrammarCompiler>,
     /// Embedding options of the model.
     pub(crate) embedding: EmbedOptions,

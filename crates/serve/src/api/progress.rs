@@ -4,6 +4,7 @@ use super::thoughts::{NumberedCall, Split, Thoughts};
 use crate::engine::TextEvent;
 use crate::states::new_id;
 use std::sync::Arc;
+use wgoose_session::sampling::TokenLogprobs;
 use wgoose_session::tools::{CallReader, call_text};
 use wgoose_session::{Ending, Generated, StateData};
 
@@ -17,6 +18,8 @@ pub(super) struct TextProgress {
     calls: Option<CallReader>,
     /// The text so far.
     pub(super) split: Split,
+    /// Log-probabilities of its tokens, if the request asks for them.
+    pub(super) logprobs: Vec<TokenLogprobs>,
     /// The state at its end, if it is stored.
     pub(super) state: Option<Arc<StateData>>,
     pub(super) generated: Option<Generated>,
@@ -34,7 +37,15 @@ pub(super) enum Told {
 impl TextProgress {
     /// A text that continues a prompt.
     pub(super) fn of_prompt() -> Self {
-        TextProgress { cached: 0, thoughts: None, calls: None, split: Split::default(), state: None, generated: None }
+        TextProgress {
+            cached: 0,
+            thoughts: None,
+            calls: None,
+            split: Split::default(),
+            logprobs: Vec::new(),
+            state: None,
+            generated: None,
+        }
     }
 
     /// The answer of a chat, whose prompt ends with that text.
@@ -47,6 +58,10 @@ impl TextProgress {
         match event {
             TextEvent::Admitted(cached) => {
                 self.cached = cached;
+                Told::Nothing
+            }
+            TextEvent::Logprobs(logprobs) => {
+                self.logprobs.push(logprobs);
                 Told::Nothing
             }
             TextEvent::Text(text) => {

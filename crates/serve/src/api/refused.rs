@@ -66,6 +66,8 @@ impl From<SessionError> for Refused {
             SessionError::SamplerOptions(error) => Some(match error {
                 SamplerOptionsError::Temperature(_) => "temperature".to_owned(),
                 SamplerOptionsError::TopP(_) => "top_p".to_owned(),
+                SamplerOptionsError::MinP(_) => "min_p".to_owned(),
+                SamplerOptionsError::Repetition(_) => "repetition_penalty".to_owned(),
                 SamplerOptionsError::Typical(_) => "typical_p".to_owned(),
                 SamplerOptionsError::Penalty(name, _) => format!("{name}_penalty"),
                 SamplerOptionsError::PenaltyDecay(_) => "penalty_decay".to_owned(),

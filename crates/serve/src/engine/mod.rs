@@ -11,6 +11,7 @@ use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot};
+use wgoose_session::sampling::TokenLogprobs;
 use wgoose_session::{BatchRequest, EmbedOptions, Generated, Session, SessionError, StateData};
 
 /// Embeddings, in the order of their texts.
@@ -33,6 +34,8 @@ enum Command {
 pub(crate) enum TextEvent {
     /// It was admitted; the prefix cache had that many tokens of its prompt.
     Admitted(usize),
+    /// Log-probabilities of a token, before its text.
+    Logprobs(TokenLogprobs),
     /// More of the text.
     Text(String),
     /// The state at its end, if the request asked for it.

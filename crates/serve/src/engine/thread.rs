@@ -142,6 +142,7 @@ impl Loop {
                     metrics.cached_tokens.inc_by(known as u64);
                     (TextEvent::Admitted(known), false)
                 }
+                BatchEvent::Logprobs(_, logprobs) => (TextEvent::Logprobs(logprobs), false),
                 BatchEvent::Text(_, text) => {
                     let now = Instant::now();
                     metrics.text_came(!client.has_text, now - client.since);

@@ -2,6 +2,7 @@
 
 use crate::SessionError;
 use crate::generate::Generated;
+use crate::sampling::TokenLogprobs;
 use std::sync::Arc;
 use wgoose_runtime::StateData;
 
@@ -20,6 +21,8 @@ impl std::fmt::Display for SequenceId {
 pub enum BatchEvent {
     /// It was admitted; the prefix cache had that many tokens of its prompt.
     Admitted(SequenceId, usize),
+    /// Log-probabilities of a token that it chose, if the request asks for them, before the text that the token completes.
+    Logprobs(SequenceId, TokenLogprobs),
     /// Text that is certain by now, never empty.
     Text(SequenceId, String),
     /// Its state at the end, if the request asked for it; [`BatchEvent::Ended`] follows.
@@ -35,6 +38,7 @@ impl BatchEvent {
     pub fn sequence(&self) -> SequenceId {
         match self {
             BatchEvent::Admitted(id, _)
+            | BatchEvent::Logprobs(id, _)
             | BatchEvent::Text(id, _)
             | BatchEvent::State(id, _)
             | BatchEvent::Ended(id, _)

@@ -11,14 +11,14 @@ impl SessionBatch {
         self.sequences.get(&id).is_some_and(|sequence| sequence.matcher.is_some())
     }
 
-    /// Computes the masks of those of these sequences that have a grammar, in parallel. Sequences whose grammar cannot
-    /// continue leave.
+    /// Computes the masks of those of the decoding sequences that have a grammar, in parallel. Sequences whose grammar cannot
+    /// continue leave; returns the others.
     pub(super) fn compute_masks(
         &mut self,
-        ids: &mut Vec<SequenceId>,
         ended: &mut Vec<EndedSequence>,
         on_event: &mut dyn FnMut(BatchEvent),
-    ) {
+    ) -> Vec<SequenceId> {
+        let mut ids: Vec<SequenceId> = self.schedule.decoding().collect();
         let decoding = self.sequences.iter_mut().filter(|(id, _)| ids.contains(id));
         let mut matchers: Vec<(SequenceId, &mut Matcher)> =
             decoding.filter_map(|(id, sequence)| Some((*id, sequence.matcher.as_mut()?))).collect();
@@ -34,5 +34,6 @@ impl SessionBatch {
                 on_event(BatchEvent::Failed(id, why.into()));
             }
         }
+        ids
     }
 }

@@ -65,10 +65,10 @@ impl Session {
         let tokenizer = self.tokenizer()?.clone();
         let state = self.engine.state(0)?;
         let mut engine = self.engine.fork()?;
-        engine.pad_passes();
         // A step gives a row of logits for each.
         let sequences = sequences.clamp(1, engine.max_outputs().max(1));
         let capacity = grow(&mut engine, sequences)?.min(sequences);
+        engine.pad_passes(&schedule::expected_passes(capacity, engine.chunk()))?;
         Ok(SessionBatch {
             tokenizer,
             beginning_id: Beginning::of(&state),

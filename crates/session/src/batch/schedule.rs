@@ -1,11 +1,13 @@
 //! The batch scheduler: admission by priority and arrival, chunked prefill beside decode. Plain data: no device, no
 //! clock.
 //!
-//! A *turn* is one pass over a chunk of the prompts and the next token of every decoding sequence, or, where no prompt
-//! is left, a run of decode steps. The chunk is sized so that the pass takes at most twice as long as a decode step: the
-//! decoding sequences wait at most twice as long for a token as without it. If more sequences prefill than decode, the
-//! limit grows by that ratio; if none decodes, the chunk is a whole pass. The first prompt of the queue gets half of a
-//! chunk, the next one half of the rest, and so on: a short prompt overtakes a long one.
+//! A *turn* is one pass over a chunk of the prompts and the next token of every decoding sequence, or a run of decode
+//! steps. Devices are fastest with large chunks, so chunks are large and rare: each pass that takes longer than two
+//! decode steps has to be earned by [`REST`] decode steps, so 95 % of the tokens arrive as without prompts; and it takes
+//! at most as long as these, so decoding sequences keep half of their speed. Up to [`SAVED`] passes are saved for prompts
+//! that arrive together. A prompt that ends within a pass of two decode steps does not wait. If more sequences prefill
+//! than decode, a pass is earned sooner by that ratio; if none decodes, at once. The first prompt of the queue gets half of a chunk, the next one half of the rest, and so on: a short prompt
+//! overtakes a long one.
 //!
 //! Devices pad passes to buckets ([`bucket`]), so chunks fill them, and times are known by bucket.
 
@@ -16,17 +18,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wgoose_runtime::{Padded, bucket};
 
+/// Decode steps that earn a long pass: less than one of 20 is long, saved ones among them.
+const REST: usize = 24;
+
+/// Most long passes that are earned ahead.
+const SAVED: usize = 3;
+
 /// Smallest prefill chunk beside decode, in tokens.
 const SMALLEST_CHUNK: usize = 16;
 
 /// Prefill chunk before any pass was timed, in tokens.
 const FIRST_CHUNK: usize = 64;
 
-/// Most prompts in a pass, and in one with more prompts than decoding sequences: [`Padded`] shapes hold as many and one
-/// segment of padding.
+/// Most prompts in a short pass and in a long one: [`Padded`] shapes hold as many and one segment of padding.
 const PROMPTS: [usize; 2] = [3, 15];
 
-/// Longest run of decode steps without a look at the queue. Each run ends with an idle device, so short runs are slow.
+/// Longest run of decode steps without a look at the queue, and half of the longest of a single sequence. Each run ends with
+/// an idle device, so short runs are slow.
 const DECODE_RUN: Duration = Duration::from_millis(50);
 
 /// Order of admission: priority, then arrival.
@@ -34,6 +42,24 @@ const DECODE_RUN: Duration = Duration::from_millis(50);
 struct Rank {
     priority: Reverse<i32>,
     id: SequenceId,
+}
+
+/// The passes that a batch of that many slots is likely to need, the likeliest first: decode steps, and passes of large chunks.
+pub(super) fn expected_passes(slots: usize, pass: usize) -> Vec<Padded> {
+    let pass = bucket_below(pass);
+    let smaller = |most: usize| std::iter::successors(Some(most), |n| (*n > 1).then(|| bucket_below(n - 1)));
+    let chunks: Vec<usize> =
+        smaller(pass).take_while(|tokens| *tokens * 4 >= pass && *tokens > 4 * (slots + PROMPTS[1])).collect();
+    let decoding = std::iter::successors(Some(slots.next_power_of_two()), |rows| (*rows > 8).then_some(*rows / 2));
+    let beside = |rows: usize| {
+        let padded = move |tokens: &usize, prompts: usize| Padded::new(*tokens - prompts, rows + prompts, rows);
+        chunks.iter().flat_map(move |tokens| [padded(tokens, PROMPTS[1]), padded(tokens, PROMPTS[0])])
+    };
+    let mut passes: Vec<Padded> =
+        chunks.first().map(|tokens| Padded::new(*tokens - PROMPTS[1], PROMPTS[1], 0)).into_iter().collect();
+    passes.extend(decoding.flat_map(beside));
+    passes.extend(smaller(bucket(slots)).map(|rows| Padded::new(rows, rows, rows)));
+    passes
 }
 
 /// The sequences of a batch by phase, and the pace of the device.
@@ -50,6 +76,8 @@ pub(super) struct Schedule {
     steps: Times,
     /// Time of a pass that prefills beside decode, by bucket of tokens.
     passes: Times,
+    /// Decode steps that earned no long pass yet.
+    rested: usize,
 }
 
 /// Times of passes by bucket. The first pass of a bucket does not count, and slower ones count for an eighth: they may
@@ -66,6 +94,11 @@ impl Times {
                 entry.insert(Some(if took > known { known + (took - known) / 8 } else { took }));
             }
         }
+    }
+
+    /// Whether no bucket is known.
+    fn is_unknown(&self) -> bool {
+        self.0.values().all(Option::is_none)
     }
 
     /// The time of a bucket: that of the next smaller one that is known, in proportion, else that of the smallest.
@@ -90,6 +123,7 @@ impl Schedule {
             decoding: BTreeSet::new(),
             steps: Times::default(),
             passes: Times::default(),
+            rested: SAVED * REST,
         }
     }
 
@@ -128,34 +162,71 @@ impl Schedule {
         }
     }
 
-    /// The next prefill chunk: the number of tokens of each sequence.
+    /// The next prefill chunk: the number of tokens of each sequence; none while a long pass is not earned.
     pub(super) fn chunk(&self) -> Vec<(SequenceId, usize)> {
-        let decoding = self.decoding.len();
-        let most = PROMPTS[usize::from(self.prefilling.len() > decoding)];
-        let prompts = self.prefilling.len().min(most);
-        let segments = decoding + prompts;
-        // Each segment that pads the pass has a token.
-        let padding = Padded::new(self.pass, segments, decoding).segments - segments;
-        self.shares(self.most_tokens().saturating_sub(decoding + padding).max(1), prompts)
-    }
-
-    /// Tokens of the next pass, of decoding sequences and prompts together: a bucket.
-    fn most_tokens(&self) -> usize {
+        if self.prefilling.is_empty() {
+            return Vec::new();
+        }
         let decoding = self.decoding.len();
         let largest = bucket_below(self.pass);
         if decoding == 0 {
-            return largest;
+            return self.fill(largest, PROMPTS[1]);
         }
+        // A few decode steps first, to know how long they take.
+        let Some(step) = self.steps.of(bucket(decoding)) else { return Vec::new() };
+        if self.rested >= self.rest() {
+            return self.fill(self.tokens_within(step * REST as u32), PROMPTS[1]);
+        }
+        let short = self.fill(self.tokens_within(step * 2), PROMPTS[0]);
+        let ends = |(id, tokens): &(SequenceId, usize)| self.unread(*id) == Some(*tokens);
+        let ending: Vec<_> = short.into_iter().filter(ends).collect();
+        // A pass of fewer prompts may be padded to more tokens.
+        if self.is_short(&ending) { ending } else { Vec::new() }
+    }
+
+    /// Decode steps that earn the next long pass.
+    fn rest(&self) -> usize {
+        let decoding = self.decoding.len();
+        if self.passes.is_unknown() { 0 } else { REST * decoding / self.prefilling.len().max(decoding).max(1) }
+    }
+
+    /// Whether a pass of that chunk takes at most as long as two decode steps.
+    fn is_short(&self, chunk: &[(SequenceId, usize)]) -> bool {
+        let steps = self.steps.of(bucket(self.decoding.len()));
+        let pass = self.passes.of(self.padded(chunk));
+        pass.zip(steps).is_some_and(|(pass, step)| pass <= step * 2)
+    }
+
+    /// Tokens of the padded pass that prefills a chunk beside the decoding sequences.
+    fn padded(&self, chunk: &[(SequenceId, usize)]) -> usize {
+        let (decoding, tokens) = (self.decoding.len(), chunk.iter().map(|(_, tokens)| tokens).sum::<usize>());
+        Padded::new(decoding + tokens, decoding + chunk.len(), decoding).tokens
+    }
+
+    /// Number of tokens that an admitted sequence has to prefill.
+    fn unread(&self, id: SequenceId) -> Option<usize> {
+        self.prefilling.iter().find(|(rank, _)| rank.id == id).map(|(_, unread)| *unread)
+    }
+
+    /// A chunk of at most that many prompts that fills a bucket of tokens, of decoding sequences and prompts together.
+    fn fill(&self, tokens: usize, most: usize) -> Vec<(SequenceId, usize)> {
+        let (decoding, prompts) = (self.decoding.len(), self.prefilling.len().min(most));
+        let segments = decoding + prompts;
+        // Each segment that pads the pass has a token.
+        let padding = Padded::new(self.pass, segments, decoding).segments - segments;
+        self.shares(tokens.saturating_sub(decoding + padding).max(1), prompts)
+    }
+
+    /// Tokens of the largest bucket whose pass, as far as is known, takes at most that long beside the decoding
+    /// sequences.
+    fn tokens_within(&self, limit: Duration) -> usize {
+        let (decoding, largest) = (self.decoding.len(), bucket_below(self.pass));
         let smallest = bucket(decoding + SMALLEST_CHUNK).min(largest);
-        let Some(step) = self.steps.of(bucket(decoding)) else {
-            return bucket(decoding + FIRST_CHUNK).min(largest);
-        };
-        let limit = step.mul_f64(2.0 * self.prefilling.len().max(decoding) as f64 / decoding as f64);
-        let fits = |tokens: &usize| self.passes.of(*tokens).is_none_or(|took| took <= limit);
         let unknown = bucket(decoding + FIRST_CHUNK);
         let buckets = std::iter::successors(Some(smallest), |size| Some(bucket(size + 1)));
         let buckets =
             buckets.take_while(|size| *size <= largest && (self.passes.of(*size).is_some() || *size <= unknown));
+        let fits = |tokens: &usize| self.passes.of(*tokens).is_none_or(|took| took <= limit);
         buckets.take_while(fits).last().unwrap_or(smallest)
     }
 
@@ -193,6 +264,12 @@ impl Schedule {
     pub(super) fn decoded_beside(&mut self, decoding: usize, chunk: &[(SequenceId, usize)], took: Duration) {
         let tokens: usize = chunk.iter().map(|(_, tokens)| tokens).sum();
         self.passes.record(Padded::new(decoding + tokens, decoding + chunk.len(), decoding).tokens, took);
+        let is_long = self.steps.of(bucket(decoding)).is_some_and(|step| took > step * 2);
+        if is_long {
+            self.rested = self.rested.saturating_sub(REST);
+        } else {
+            self.rest_for(1);
+        }
     }
 
     /// The decoding sequences, in the order in which they joined.
@@ -200,18 +277,33 @@ impl Schedule {
         self.decoding.iter().copied()
     }
 
-    /// Decode steps of this turn: one while prompts are prefilled, else as many as [`DECODE_RUN`] allows.
-    pub(super) fn steps(&self, most: usize) -> usize {
-        let step = self.steps.of(bucket(self.decoding.len()));
-        let long = step.map_or(1, |step| (DECODE_RUN.as_secs_f64() / step.as_secs_f64().max(1e-9)) as usize);
-        if self.prefilling.is_empty() { most.min(long).max(1) } else { 1 }
+    /// Decode steps of a turn without a chunk, given the tokens that each sequence has left: as many as [`DECODE_RUN`]
+    /// allows, or until a chunk may come. Sequences that end meanwhile leave their place in the batch idle: a run ends with
+    /// one of them only where its slot can be filled.
+    pub(super) fn steps(&self, most: usize, left: &[usize]) -> usize {
+        let Some(step) = self.steps.of(bucket(self.decoding.len())) else { return 1 };
+        let run = if self.decoding.len() == 1 { 2 * DECODE_RUN } else { DECODE_RUN };
+        let long = (run.as_secs_f64() / step.as_secs_f64().max(1e-9)) as usize;
+        let (first, last) = (left.iter().min().copied().unwrap_or(1), left.iter().max().copied().unwrap_or(1));
+        let unearned = self.rest().saturating_sub(self.rested);
+        let until_chunk = match (self.prefilling.is_empty(), self.waiting.is_empty()) {
+            (true, true) => last,
+            (true, false) => first.max(unearned),
+            (false, _) => unearned,
+        };
+        most.min(long).min(until_chunk).min(last).max(1)
     }
 
     /// Records decode steps of that number of sequences, and how long they took.
     pub(super) fn decoded(&mut self, decoding: usize, steps: usize, took: Duration) {
         if steps > 0 {
             self.steps.record(bucket(decoding), took / u32::try_from(steps).unwrap_or(u32::MAX));
+            self.rest_for(steps);
         }
+    }
+
+    fn rest_for(&mut self, steps: usize) {
+        self.rested = self.rested.saturating_add(steps).min(SAVED * REST);
     }
 
     /// Sends a decoding sequence back to prefill: its state was lost.
@@ -319,14 +411,20 @@ mod tests {
             let chunk = schedule.chunk();
             let tokens: usize = chunk.iter().map(|(_, tokens)| tokens).sum();
             let decoding: Vec<SequenceId> = schedule.decoding().collect();
-            assert!(tokens <= pass && (tokens > 0 || schedule.prefilling.is_empty()));
+            let may_wait = schedule.steps.is_unknown() || schedule.rested < SAVED * REST;
+            assert!(tokens <= pass && (tokens > 0 || schedule.prefilling.is_empty() || may_wait));
             assert!(decoding.len() + schedule.prefilling.len() <= slots);
-            let left = decoding.iter().map(|id| requests[of[id]].written - seen[of[id]].tokens.len()).min();
-            let steps = left.map_or(1, |left| schedule.steps(left));
-            assert!(left.is_none_or(|left| steps <= left));
+            let left: Vec<usize> =
+                decoding.iter().map(|id| requests[of[id]].written - seen[of[id]].tokens.len()).collect();
+            let steps = if chunk.is_empty() { schedule.steps(usize::MAX, &left) } else { 1 };
+            assert!(left.is_empty() || left.iter().any(|left| steps <= *left));
             for _ in 0..steps {
                 now += device.pass(decoding.len(), &chunk);
-                decoding.iter().for_each(|id| seen[of[id]].tokens.push(now));
+                for id in &decoding {
+                    if seen[of[id]].tokens.len() < requests[of[id]].written {
+                        seen[of[id]].tokens.push(now);
+                    }
+                }
             }
             chunk.iter().for_each(|(id, tokens)| seen[of[id]].read += tokens);
             let took = device.pass(decoding.len(), &chunk) * steps as u32;
@@ -388,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_prompt_at_most_doubles_the_time_between_tokens() {
+    fn a_long_prompt_delays_few_tokens() {
         let chat = Request { at: Duration::ZERO, priority: 0, prompt: 30, written: 600, patience: None };
         let long = Request { at: Duration::from_millis(500), prompt: 30_000, written: 10, ..chat };
         let alone = gaps(&simulate(32, 512, SimulatedDevice { token: 40 }, &[chat; 31]), 0..31);
@@ -397,7 +495,41 @@ mod tests {
         let beside = gaps(&seen, 0..31);
         let p95 = |gaps: &[Duration]| gaps[gaps.len() * 95 / 100];
         assert!(p95(&beside) <= 2 * p95(&alone), "{:?} beside, {:?} alone", p95(&beside), p95(&alone));
+        assert!(beside.last() <= Some(&(REST as u32 * p95(&alone))), "{:?} at most", beside.last());
+        // They keep half of their speed, and the prompt most of its own.
+        let ended = |seen: &[Seen]| seen[..31].iter().filter_map(|s| s.tokens.last().copied()).max().unwrap();
+        let only = simulate(32, 512, SimulatedDevice { token: 40 }, &[chat; 31]);
+        assert!(ended(&seen) <= 2 * ended(&only), "{:?} beside, {:?} alone", ended(&seen), ended(&only));
         assert!(seen[31].tokens.len() == 10);
+    }
+
+    #[test]
+    fn expected_passes_are_those_of_large_chunks() {
+        for (slots, pass) in [(1, 64), (3, 512), (32, 2048), (200, 4096), (500, 512)] {
+            let expected = expected_passes(slots, pass);
+            for (i, shape) in expected.iter().enumerate() {
+                let Padded { tokens, segments, outputs } = *shape;
+                assert!(tokens <= pass.max(bucket(slots)) && outputs <= slots.next_power_of_two(), "{shape:?}");
+                assert!(tokens == bucket(tokens) && segments <= tokens && !expected[..i].contains(shape), "{shape:?}");
+            }
+            assert!(expected.len() <= 60, "{}", expected.len());
+        }
+        // What 32 sequences, 27 of which decode, need.
+        let mut schedule = Schedule::new(32, 2048);
+        (0..32).for_each(|n| schedule.join(SequenceId(n), 0));
+        for n in 0..32 {
+            let id = schedule.admit().unwrap();
+            schedule.set_unread(id, if n < 27 { 0 } else { 400 });
+        }
+        for _ in 0..3 {
+            schedule.decoded(27, 1, Duration::from_millis(5));
+            schedule.decoded_beside(27, &schedule.chunk(), Duration::from_millis(10));
+            schedule.rested = SAVED * REST;
+        }
+        let chunk = schedule.chunk();
+        let tokens: usize = chunk.iter().map(|(_, tokens)| tokens).sum();
+        let shape = Padded::new(27 + tokens, 27 + chunk.len(), 27);
+        assert!(expected_passes(32, 2048).contains(&shape), "{shape:?}");
     }
 
     #[test]
@@ -429,6 +561,35 @@ mod tests {
         let seen = simulate(4, 512, SimulatedDevice { token: 40 }, &[long, short]);
         assert!(seen[1].tokens[0] < Duration::from_millis(150), "{:?}", seen[1].tokens[0]);
         assert!(seen[0].tokens[0] > Duration::from_secs(2));
+    }
+
+    /// At four fifths of what the device can do, first tokens come soon, and most tokens as without prompts.
+    #[test]
+    fn many_chats_are_prefilled_in_large_passes() {
+        let device = SimulatedDevice { token: 30 };
+        let one = Request { at: Duration::ZERO, priority: 0, prompt: 300, written: 128, patience: None };
+        let requests: Vec<Request> =
+            (0..256u64).map(|n| Request { at: Duration::from_millis(n * 36), ..one }).collect();
+        let seen = simulate(64, 2048, device, &requests);
+        let first = |(request, seen): (&Request, &Seen)| seen.tokens[0] - request.at;
+        let mut first: Vec<Duration> = requests.iter().zip(&seen).map(first).collect();
+        first.sort();
+        assert!(first[first.len() * 95 / 100] < Duration::from_millis(250), "{:?}", first[first.len() * 95 / 100]);
+        let gaps = gaps(&seen, 0..256);
+        assert!(gaps[gaps.len() * 94 / 100] < Duration::from_micros(2 * 5_640), "{:?}", gaps[gaps.len() * 94 / 100]);
+    }
+
+    #[test]
+    fn a_short_prompt_does_not_wait_for_the_rest() {
+        let device = SimulatedDevice { token: 40 };
+        let chat = Request { at: Duration::ZERO, priority: 0, prompt: 30, written: 600, patience: None };
+        let long = Request { at: Duration::from_millis(500), prompt: 30_000, written: 10, ..chat };
+        let short = |n: u64| Request { at: Duration::from_millis(700 + 31 * n), prompt: 20, written: 1, ..chat };
+        let requests: Vec<Request> = (0..20).map(short).chain([long]).chain([chat; 8]).collect();
+        let seen = simulate(32, 512, device, &requests);
+        for (request, seen) in requests[..20].iter().zip(&seen) {
+            assert!(seen.tokens[0] - request.at < Duration::from_millis(200), "{:?}", seen.tokens[0] - request.at);
+        }
     }
 
     #[test]

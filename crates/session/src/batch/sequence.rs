@@ -26,16 +26,18 @@ pub(super) struct BatchSequence {
     text: Text,
     /// Samples its tokens where the device does not.
     pub(super) sampler: Sampler,
-    /// Counts of its chosen tokens, for penalties on the device.
-    counts: Counts,
+    /// Tokens of its past, for penalties on the device.
+    past: Counts,
     /// Its place in its grammar, if it has one.
     pub(super) matcher: Option<Matcher>,
 }
 
 impl BatchSequence {
-    pub(super) fn new(request: BatchRequest, sampler: Sampler) -> Self {
+    pub(super) fn new(request: BatchRequest, mut sampler: Sampler) -> Self {
         let BatchRequest { state, prompt, options, priority, keep, returned } = request;
-        let (text, counts) = (Text::new(&options), Counts::new(options.sampling.penalties));
+        let (text, mut past) = (Text::new(&options), Counts::new(options.sampling.penalties));
+        sampler.see(&prompt);
+        past.see(&prompt);
         let matcher = options.grammar.as_ref().map(Grammar::matcher);
         BatchSequence {
             slot: None,
@@ -49,7 +51,7 @@ impl BatchSequence {
             prefilled: 0,
             text,
             sampler,
-            counts,
+            past,
             matcher,
         }
     }
@@ -85,7 +87,8 @@ impl BatchSequence {
         self.tokens[self.tokens.len() - 1]
     }
 
-    /// Appends the token that a decode step chose; returns the text that it completes.
+    /// Appends the token that a decode step chose; returns the text that it completes, which may be none. `None`: the token is
+    /// no part of the text.
     pub(super) fn push(&mut self, tokenizer: &Tokenizer, token: u32) -> Option<String> {
         if self.has_ended() {
             return None;
@@ -93,17 +96,17 @@ impl BatchSequence {
         self.prefilled = self.tokens.len();
         let piece = self.text.push(tokenizer, token)?;
         self.tokens.push(token);
-        self.counts.push(token);
+        self.past.push(token);
         if let Some(matcher) = self.matcher.as_mut().filter(|_| !self.text.has_ended()) {
             // An error: the next mask has it.
             let _ = matcher.push(token);
         }
-        Some(piece).filter(|piece| !piece.is_empty())
+        Some(piece)
     }
 
-    /// Counts of its chosen tokens, for penalties.
-    pub(super) fn chosen(&self) -> Vec<(u32, f32)> {
-        self.counts.list()
+    /// Tokens of its past, for penalties.
+    pub(super) fn past(&self) -> Vec<(u32, f32)> {
+        self.past.list()
     }
 
     /// Number of chosen tokens.

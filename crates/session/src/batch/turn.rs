@@ -7,13 +7,15 @@ use crate::chat::AnswerEnd;
 use crate::generate::{Ending, GenerateOptions, Generated, continuation};
 use crate::grammar::{Matcher, rule_out};
 use crate::prefix::Snapshot;
+use crate::sampling::TokenLogprobs;
 use crate::tokenizer::Tokenizer;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
-use wgoose_runtime::{BatchError, Continuation, DecodeError, IN_FLIGHT, Outputs, RuntimeError, Sequence, Start};
+use wgoose_runtime::{
+    BatchError, ChosenToken, Continuation, DecodeError, IN_FLIGHT, Outputs, RuntimeError, Sequence, Start,
+};
 
 /// Shortest prompt, in tokens, whose state at its end is cached: the answer may be asked for again.
 const MIN_CACHED_PROMPT: usize = 512;
@@ -70,9 +72,8 @@ impl SessionBatch {
     }
 
     /// One turn: admits queued sequences, then prefills one chunk and decodes a step, in one pass where the device chooses
-    /// all tokens; or, if no prompt is left, decodes up to `most` steps, at most 50 ms of them, none beyond the first
-    /// `max_tokens` that a sequence reaches, and one while a sequence has a grammar. Events arrive as they happen. Returns
-    /// the number of decode steps.
+    /// all tokens; or decodes up to `most` steps, at most some 50 ms of them, and one while a sequence has a grammar. Events
+    /// arrive as they happen. Returns the number of decode steps.
     ///
     /// # Errors
     /// The device fails. The batch is empty then.
@@ -88,17 +89,17 @@ impl SessionBatch {
 
     /// What a turn runs, after admission; returns the number of decode steps.
     fn pass(&mut self, most: usize, on_event: OnEvent<'_>) -> Result<usize, SessionError> {
-        let chunk = self.schedule.chunk();
-        let decoding: Vec<SequenceId> = self.schedule.decoding().collect();
-        let is_on_device = self.engine.can_decode() && !decoding.iter().any(|id| self.has_grammar(*id));
-        if is_on_device && !chunk.is_empty() && !decoding.is_empty() {
-            return self.decode(most, &chunk, on_event);
-        }
-        if !chunk.is_empty() {
+        let mut ended = Vec::new();
+        let ids = self.compute_masks(&mut ended, on_event);
+        let mut chunk = self.schedule.chunk();
+        if !chunk.is_empty() && (ids.is_empty() || !self.engine.can_decode()) {
             self.engine.forward(&passages(&self.tokens_of(&chunk)))?;
-            self.prefilled(&chunk)?;
+            self.prefilled(&std::mem::take(&mut chunk))?;
         }
-        self.decode(most, &[], on_event)
+        // A sequence whose prompt ends with this chunk decodes in the next turn.
+        let steps = if ids.is_empty() { 0 } else { self.decode(&ids, most, &chunk, &mut ended, on_event)? };
+        self.remove_ended(ended, on_event)?;
+        Ok(steps)
     }
 
     /// Admits queued sequences while slots are free.
@@ -175,37 +176,36 @@ impl SessionBatch {
     /// Decodes up to `most` steps, or one beside the prefill of a chunk; returns the number of steps.
     fn decode(
         &mut self,
+        ids: &[SequenceId],
         most: usize,
         chunk: &[(SequenceId, usize)],
+        ended: &mut Vec<EndedSequence>,
         on_event: OnEvent<'_>,
     ) -> Result<usize, SessionError> {
-        let ids: Vec<SequenceId> = self.schedule.decoding().collect();
-        let left = ids.iter().filter_map(|id| self.sequences.get(id)).map(BatchSequence::left).min();
-        let Some(left) = left else { return Ok(0) };
-        let (begun, mut ended) = (Instant::now(), Vec::new());
-        // Devices sample without masks: sequences with a grammar are sampled here, the others where they are alone.
-        let is_here = |id: &SequenceId| !self.engine.can_decode() || self.has_grammar(*id);
-        let (mut here, there): (Vec<SequenceId>, Vec<SequenceId>) = ids.into_iter().partition(is_here);
-        let steps = if here.is_empty() { self.schedule.steps(most.min(left)) } else { 1 };
-        self.compute_masks(&mut here, &mut ended, on_event);
-        if !here.is_empty() {
-            self.decode_here(&here, &mut ended, on_event)?;
-        }
-        let decoded = match there.is_empty() {
-            true => Ok(()),
-            false => self.decode_on_device(&there, steps, chunk, &mut ended, on_event),
+        let left: Vec<usize> = ids.iter().filter_map(|id| self.sequences.get(id)).map(BatchSequence::left).collect();
+        let is_one = !chunk.is_empty() || !self.engine.can_decode() || ids.iter().any(|id| self.has_grammar(*id));
+        let steps = if is_one { 1 } else { self.schedule.steps(most, &left) };
+        let begun = Instant::now();
+        let decoded = match self.engine.can_decode() {
+            true => self.decode_on_device(ids, steps, chunk, ended, on_event),
+            false => self.decode_here(ids, ended, on_event),
         };
         match decoded {
-            Ok(()) if chunk.is_empty() => self.schedule.decoded(here.len() + there.len(), steps, begun.elapsed()),
+            Ok(()) if chunk.is_empty() => self.schedule.decoded(ids.len(), steps, begun.elapsed()),
             Ok(()) => {
-                self.schedule.decoded_beside(there.len(), chunk, begun.elapsed());
+                self.schedule.decoded_beside(ids.len(), chunk, begun.elapsed());
                 self.prefilled(chunk)?;
             }
             Err(why) => {
-                let all: Vec<SequenceId> = there.iter().copied().chain(chunk.iter().map(|(id, _)| *id)).collect();
-                self.restart_without_failed(why, &all, &mut ended, on_event)?;
+                let all: Vec<SequenceId> = ids.iter().copied().chain(chunk.iter().map(|(id, _)| *id)).collect();
+                self.restart_without_failed(why, &all, ended, on_event)?;
             }
         }
+        Ok(steps)
+    }
+
+    /// Frees the slots of ended sequences, after their states were cached and returned.
+    fn remove_ended(&mut self, ended: Vec<EndedSequence>, on_event: OnEvent<'_>) -> Result<(), SessionError> {
         for EndedSequence { id, slot, cached, returns } in ended {
             if let (Some(slot), Some(tokens)) = (slot, cached) {
                 self.cache_state(slot, &tokens)?;
@@ -216,7 +216,7 @@ impl SessionBatch {
             self.free.extend(slot);
             self.schedule.leave(id);
         }
-        Ok(steps)
+        Ok(())
     }
 
     /// Returns the state of an ended sequence, after the tokens that it has not read, and then its result.
@@ -234,9 +234,9 @@ impl SessionBatch {
                 Ending::StopString(_) => Vec::new(),
                 _ => generated.unread().into_iter().collect(),
             },
-            StateEnd::NextMessage => {
+            StateEnd::NextMessage(next) => {
                 let end = AnswerEnd::new(&self.tokenizer, &generated, &options.stop_strings);
-                self.tokenizer.encode(&end.to_next_message())
+                self.tokenizer.encode(&end.to_next_message(&next))
             }
         };
         if !tokens.is_empty() {
@@ -260,27 +260,19 @@ impl SessionBatch {
     ) -> Result<(), SessionError> {
         let prefilled = self.tokens_of(chunk);
         let SessionBatch { engine, tokenizer, sequences, .. } = self;
-        let going: Vec<&BatchSequence> = ids.iter().filter_map(|id| sequences.get(id)).collect();
-        let reads: Vec<u32> = going.iter().map(|sequence| sequence.last()).collect();
-        let chosen: Vec<Vec<(u32, f32)>> = going.iter().map(|sequence| sequence.chosen()).collect();
-        let options: Vec<Arc<GenerateOptions>> = going.iter().map(|sequence| Arc::clone(&sequence.options)).collect();
-        let going: Vec<Continuation<'_>> = going
-            .iter()
-            .zip(&chosen)
-            .zip(&options)
-            .filter_map(|((sequence, chosen), options)| {
-                Some(continuation(sequence.slot?, options, chosen, sequence.len(), steps))
-            })
-            .collect();
-        let on_tokens = &mut |tokens: &[Option<u32>]| {
-            for (id, token) in ids.iter().zip(tokens) {
-                token.iter().for_each(|token| push(sequences, tokenizer, *id, *token, ended, on_event));
+        let next: Vec<NextToken> = ids.iter().filter_map(|id| NextToken::of(sequences.get(id)?)).collect();
+        let reads: Vec<u32> = next.iter().map(|next| next.read).collect();
+        let continued: Vec<Continuation<'_>> = next.iter().map(|next| next.continuation(steps)).collect();
+        let on_tokens = &mut |chosen: &[Option<ChosenToken<'_>>]| {
+            for ((id, next), chosen) in ids.iter().zip(&next).zip(chosen) {
+                let Some(chosen) = chosen else { continue };
+                let logprobs = next.options.logprobs.and_then(|listed| TokenLogprobs::of(chosen, listed));
+                push(sequences, tokenizer, *id, (chosen.token, logprobs), ended, on_event);
             }
-            ControlFlow::Continue(())
         };
         match prefilled.is_empty() {
-            true => engine.decode(Start::Tokens(&reads), &going, IN_FLIGHT.min(steps), on_tokens)?,
-            false => engine.decode_beside(&reads, &going, &passages(&prefilled), on_tokens)?,
+            true => engine.decode_unbroken(Start::Tokens(&reads), &continued, IN_FLIGHT.min(steps), on_tokens)?,
+            false => engine.decode_beside(&reads, &continued, &passages(&prefilled), on_tokens)?,
         };
         Ok(())
     }
@@ -302,11 +294,15 @@ impl SessionBatch {
             reads.iter().map(|(slot, tokens)| Sequence { slot: *slot, tokens, outputs: Outputs::Last }).collect();
         for (id, mut logits) in ids.iter().zip(engine.forward(&read)?) {
             let Some(sequence) = sequences.get_mut(id) else { continue };
+            let plain = sequence.options.logprobs.map(|listed| (logits.clone(), listed));
             if let Some(mask) = sequence.matcher.as_ref().and_then(Matcher::mask) {
                 rule_out(&mut logits, mask);
             }
             match sequence.sampler.sample(&logits) {
-                Ok(token) => push(sequences, tokenizer, *id, token, ended, on_event),
+                Ok(token) => {
+                    let logprobs = plain.map(|(logits, listed)| TokenLogprobs::new(&logits, token, listed));
+                    push(sequences, tokenizer, *id, (token, logprobs), ended, on_event);
+                }
                 Err(why) => {
                     ended.push(EndedSequence { id: *id, slot: sequence.slot, cached: None, returns: None });
                     sequences.remove(id);
@@ -354,6 +350,38 @@ impl SessionBatch {
     }
 }
 
+/// The next token of a sequence: what it reads, and how it is chosen.
+struct NextToken {
+    slot: usize,
+    read: u32,
+    options: Arc<GenerateOptions>,
+    past: Vec<(u32, f32)>,
+    drawn: usize,
+    left: usize,
+    mask: Option<Vec<u32>>,
+}
+
+impl NextToken {
+    fn of(sequence: &BatchSequence) -> Option<Self> {
+        Some(NextToken {
+            slot: sequence.slot?,
+            read: sequence.last(),
+            options: Arc::clone(&sequence.options),
+            past: sequence.past(),
+            drawn: sequence.len(),
+            left: sequence.left(),
+            mask: sequence.matcher.as_ref().and_then(Matcher::mask).map(<[u32]>::to_vec),
+        })
+    }
+
+    /// It and those after it, `steps` together if the text has as many left.
+    fn continuation(&self, steps: usize) -> Continuation<'_> {
+        let max_tokens = u32::try_from(steps.min(self.left)).unwrap_or(u32::MAX);
+        let allowed = self.mask.as_deref();
+        Continuation { allowed, max_tokens, ..continuation(self.slot, &self.options, &self.past, self.drawn) }
+    }
+}
+
 /// What a pass prefills.
 fn passages(tokens: &[(usize, Vec<u32>)]) -> Vec<Sequence<'_>> {
     tokens.iter().map(|(slot, tokens)| Sequence { slot: *slot, tokens, outputs: Outputs::None }).collect()
@@ -364,20 +392,23 @@ fn push(
     sequences: &mut BTreeMap<SequenceId, BatchSequence>,
     tokenizer: &Tokenizer,
     id: SequenceId,
-    token: u32,
+    (token, logprobs): (u32, Option<TokenLogprobs>),
     ended: &mut Vec<EndedSequence>,
     on_event: OnEvent<'_>,
 ) {
     let Some(sequence) = sequences.get_mut(&id) else { return };
     if let Some(piece) = sequence.push(tokenizer, token) {
-        on_event(BatchEvent::Text(id, piece));
+        logprobs.into_iter().for_each(|logprobs| on_event(BatchEvent::Logprobs(id, logprobs)));
+        if !piece.is_empty() {
+            on_event(BatchEvent::Text(id, piece));
+        }
     }
     if sequence.has_ended()
         && let Some(sequence) = sequences.remove(&id)
     {
         let is_cached = sequence.keep && sequence.state.is_none();
         let cached = is_cached.then(|| sequence.prefilled().to_vec());
-        let (slot, returned, options) = (sequence.slot, sequence.returned, Arc::clone(&sequence.options));
+        let (slot, returned, options) = (sequence.slot, sequence.returned.clone(), Arc::clone(&sequence.options));
         let (rest, generated) = sequence.finish();
         if let Some(end) = returned {
             let returns = Some(ReturnedState { end, options, rest, generated });

@@ -1,9 +1,10 @@
 //! Events of a generation.
 
+use crate::sampling::TokenLogprobs;
 use std::ops::ControlFlow;
 
 /// What a generation tells its caller, who may end it there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum GenerationEvent<'a> {
     /// The next pass of a long prompt is about to begin.
     Prefill {
@@ -12,6 +13,9 @@ pub enum GenerationEvent<'a> {
         /// Tokens of the prompt.
         of: usize,
     },
+    /// Log-probabilities of the token whose text comes next, if [`GenerateOptions::logprobs`](crate::GenerateOptions::logprobs)
+    /// asks for them; those of a stop token are not given.
+    Logprobs(&'a TokenLogprobs),
     /// A token was chosen: the text that it completes, which may be none. At the end, the rest of the text.
     Text(&'a str),
 }

@@ -8,14 +8,14 @@ mod text;
 
 use crate::grammar::{Grammar, Matcher, rule_out};
 use crate::prompt::Read;
-use crate::sampling::Sampler;
+use crate::sampling::{Counts, Sampler, TokenLogprobs};
 use crate::{Session, SessionError};
 pub(crate) use choose::continuation;
 pub use event::{GenerationEvent, OnGeneration};
 pub use options::{Ending, GenerateOptions, Generated};
 use std::ops::ControlFlow;
 pub(crate) use text::Text;
-use wgoose_runtime::{Engine, IN_FLIGHT, Outputs, Sequence, Start};
+use wgoose_runtime::{Continuation, Engine, IN_FLIGHT, Outputs, Sequence, Start};
 
 impl Session {
     /// Continues with a prompt, as it is (no end-of-text token is added), and generates until a stop token, a stop
@@ -47,11 +47,12 @@ impl Session {
         options: &GenerateOptions,
         on_event: OnGeneration<'_>,
     ) -> Result<Generated, SessionError> {
-        let sampler = self.sampler(options)?;
+        let mut sampler = self.sampler(options)?;
+        sampler.see(prompt);
         if prompt.is_empty() {
             return Err(SessionError::EmptyPrompt);
         }
-        let on_device = self.engine.can_decode() && options.grammar.is_none();
+        let on_device = self.engine.can_decode();
         let begun = self.read_prompt(prompt, on_device, &mut |done| {
             on_event(GenerationEvent::Prefill { done, of: prompt.len() })
         })?;
@@ -64,18 +65,21 @@ impl Session {
         let tokenizer = self.tokenizer.as_ref().map_err(|why| SessionError::Vocabulary(why.clone()))?;
         let mut text = Text::new(options);
         let mut broken = false;
-        let mut push = |token: u32| {
+        let mut push = |token: u32, logprobs: Option<TokenLogprobs>| {
             let piece = text.push(tokenizer, token);
-            broken = piece.is_some_and(|piece| on_event(GenerationEvent::Text(&piece)).is_break());
+            let listed = logprobs.filter(|_| piece.is_some());
+            broken = listed.is_some_and(|listed| on_event(GenerationEvent::Logprobs(&listed)).is_break())
+                || piece.is_some_and(|piece| on_event(GenerationEvent::Text(&piece)).is_break());
             if broken || text.has_ended() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let chosen = match logits {
+        let start = logits.as_deref().map_or(Start::Kept, Start::Logits);
+        let chosen = match options.grammar.as_ref().map(Grammar::matcher) {
             _ if options.max_tokens == 0 => Ok(()),
-            None => choose_on_device(&mut self.engine, Start::Kept, options, &mut push),
-            Some(logits) if on_device => choose_on_device(&mut self.engine, Start::Logits(&logits), options, &mut push),
-            Some(logits) => {
-                let matcher = options.grammar.as_ref().map(Grammar::matcher);
-                choose_here(&mut self.engine, logits, sampler, matcher, &mut push)
+            None if on_device => choose_on_device(&mut self.engine, start, prompt, options, &mut push),
+            Some(matcher) if on_device => choose_within(&mut self.engine, matcher, start, prompt, options, &mut push),
+            matcher => {
+                let logits = logits.unwrap_or_default();
+                choose_here(&mut self.engine, logits, sampler, matcher, options.logprobs, &mut push)
             }
         };
         let (rest, generated) = text.finish(prompt.len());
@@ -99,15 +103,60 @@ impl Session {
     }
 }
 
+/// Is given every chosen token, with log-probabilities if they were asked for; a break ends the text.
+type OnToken<'a> = &'a mut dyn FnMut(u32, Option<TokenLogprobs>) -> ControlFlow<()>;
+
 /// Tokens are chosen where the model runs, ahead of the text.
 fn choose_on_device(
     engine: &mut Engine,
     start: Start<'_>,
+    prompt: &[u32],
     options: &GenerateOptions,
-    push: &mut dyn FnMut(u32) -> ControlFlow<()>,
+    push: OnToken<'_>,
 ) -> Result<(), SessionError> {
-    let sequence = continuation(0, options, &[], 0, options.max_tokens);
-    engine.decode(start, &[sequence], IN_FLIGHT, &mut |ids| ids.iter().flatten().try_for_each(|id| push(*id)))?;
+    let mut past = Counts::new(options.sampling.penalties);
+    past.see(prompt);
+    let (past, max_tokens) = (past.list(), u32::try_from(options.max_tokens).unwrap_or(u32::MAX));
+    let sequence = Continuation { max_tokens, ..continuation(0, options, &past, 0) };
+    let listed = options.logprobs.unwrap_or_default();
+    engine.decode(start, &[sequence], IN_FLIGHT, &mut |chosen| {
+        chosen.iter().flatten().try_for_each(|chosen| push(chosen.token, TokenLogprobs::of(chosen, listed)))
+    })?;
+    Ok(())
+}
+
+/// Tokens are chosen where the model runs, among those that a grammar allows: it has to see each one before the next.
+fn choose_within(
+    engine: &mut Engine,
+    mut matcher: Matcher,
+    start: Start<'_>,
+    prompt: &[u32],
+    options: &GenerateOptions,
+    push: OnToken<'_>,
+) -> Result<(), SessionError> {
+    let mut past = Counts::new(options.sampling.penalties);
+    past.see(prompt);
+    let (mut last, listed) = (None, options.logprobs.unwrap_or_default());
+    for drawn in 0.. {
+        matcher.compute_mask()?;
+        let before = past.list();
+        let sequence = Continuation { allowed: matcher.mask(), ..continuation(0, options, &before, drawn) };
+        let start = last.as_ref().map_or(start, |last| Start::Tokens(std::slice::from_ref(last)));
+        let (mut token, mut logprobs) = (None, None);
+        engine.decode(start, &[sequence], 1, &mut |chosen| {
+            let chosen = chosen.iter().flatten().next();
+            (token, logprobs) =
+                (chosen.map(|chosen| chosen.token), chosen.and_then(|chosen| TokenLogprobs::of(chosen, listed)));
+            ControlFlow::Continue(())
+        })?;
+        let Some(token) = token else { return Ok(()) };
+        if push(token, logprobs).is_break() {
+            return Ok(());
+        }
+        matcher.push(token)?;
+        past.push(token);
+        last = Some(token);
+    }
     Ok(())
 }
 
@@ -117,15 +166,18 @@ fn choose_here(
     mut logits: Vec<f32>,
     mut sampler: Sampler,
     mut matcher: Option<Matcher>,
-    push: &mut dyn FnMut(u32) -> ControlFlow<()>,
+    listed: Option<u8>,
+    push: OnToken<'_>,
 ) -> Result<(), SessionError> {
     loop {
+        let plain = listed.map(|listed| (logits.clone(), listed));
         if let Some(matcher) = &mut matcher {
             matcher.compute_mask()?;
             matcher.mask().into_iter().for_each(|mask| rule_out(&mut logits, mask));
         }
         let token = sampler.sample(&logits)?;
-        if push(token).is_break() {
+        let logprobs = plain.map(|(logits, listed)| TokenLogprobs::new(&logits, token, listed));
+        if push(token, logprobs).is_break() {
             return Ok(());
         }
         matcher.as_mut().map_or(Ok(()), |matcher| matcher.push(token))?;

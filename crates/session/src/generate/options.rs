@@ -15,6 +15,9 @@ pub struct GenerateOptions {
     pub stop_tokens: Vec<u32>,
     /// Texts that end the text as soon as one is complete and are no part of it. Empty ones mean nothing.
     pub stop_strings: Vec<String>,
+    /// With every token of the text, its log-probability and those of as many of the likeliest tokens, at most
+    /// [`MOST_LISTED`](wgoose_runtime::MOST_LISTED).
+    pub logprobs: Option<u8>,
     /// The grammar of the text. Where nothing else may follow, it ends with end-of-text, whatever the stop tokens are.
     pub grammar: Option<Grammar>,
 }
@@ -26,6 +29,7 @@ impl Default for GenerateOptions {
             max_tokens: 128,
             stop_tokens: vec![END_OF_TEXT],
             stop_strings: Vec::new(),
+            logprobs: None,
             grammar: None,
         }
     }

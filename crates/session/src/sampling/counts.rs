@@ -1,9 +1,9 @@
-//! Counts of generated tokens, for penalties.
+//! Tokens of the past, for penalties.
 
 use std::collections::BTreeMap;
 use wgoose_runtime::Penalties;
 
-/// How often each token was chosen, long ago counting less.
+/// How often each token was chosen, long ago counting less; 0 for those of the prompt.
 #[derive(Debug, Clone)]
 pub(crate) struct Counts {
     penalties: Penalties,
@@ -14,6 +14,13 @@ impl Counts {
     /// Of nothing. What no penalty asks for is not counted.
     pub(crate) fn new(penalties: Penalties) -> Self {
         Counts { penalties, counts: BTreeMap::new() }
+    }
+
+    /// Notes the tokens of the prompt, which the repetition penalty concerns.
+    pub(crate) fn see(&mut self, prompt: &[u32]) {
+        if self.penalties.repetition != 1.0 {
+            self.counts.extend(prompt.iter().map(|token| (*token, 0.0)));
+        }
     }
 
     /// Counts a token that was chosen.
@@ -29,13 +36,14 @@ impl Counts {
         self.counts.iter().map(|(token, count)| (*token, *count)).collect()
     }
 
-    /// Subtracts penalties from logits.
+    /// Takes penalties from logits.
     pub(super) fn penalise(&self, logits: &mut [f32]) {
-        let Penalties { presence, frequency, .. } = self.penalties;
+        let Penalties { presence, frequency, repetition, .. } = self.penalties;
         for (token, count) in &self.counts {
             if let Some(logit) = logits.get_mut(*token as usize) {
                 let present = if *count > 0.0 { presence } else { 0.0 };
-                *logit = *logit - present - frequency * count;
+                let repeated = if *logit > 0.0 { *logit / repetition } else { *logit * repetition };
+                *logit = repeated - present - frequency * count;
             }
         }
     }

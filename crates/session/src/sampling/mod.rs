@@ -6,11 +6,13 @@
 //! `rand_xoshiro`: its output is specified, it is small and it needs nothing but `rand_core`).
 
 mod counts;
+mod logprobs;
 mod nucleus;
 mod options;
 mod weight;
 
 pub(crate) use counts::Counts;
+pub use logprobs::TokenLogprobs;
 use nucleus::Candidate;
 pub use options::{SamplerOptions, SamplerOptionsError};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -61,6 +63,11 @@ impl Sampler {
         Ok(Sampler { options, random, chosen, moved: Vec::new(), candidates: Vec::new() })
     }
 
+    /// Notes the tokens of the prompt, which the repetition penalty concerns.
+    pub fn see(&mut self, prompt: &[u32]) {
+        self.chosen.see(prompt);
+    }
+
     /// The options it was made with.
     pub fn options(&self) -> &SamplerOptions {
         &self.options
@@ -105,6 +112,9 @@ impl Sampler {
     fn draw(&mut self, logits: &[f32], best: u32) -> u32 {
         let max = logits[best as usize];
         nucleus::select(&mut self.candidates, logits, max, self.options.top_p, self.options.top_k);
+        if self.options.min_p > 0.0 {
+            nucleus::keep_likely(&mut self.candidates, max, self.options.min_p);
+        }
         if self.options.typical < 1.0 {
             nucleus::keep_typical(&mut self.candidates, max, self.options.typical);
         }

@@ -51,6 +51,12 @@ pub(super) fn select(kept: &mut Vec<Candidate>, logits: &[f32], max: f32, top_p:
     kept.sort_unstable_by_key(|c| c.id);
 }
 
+/// Keeps the tokens whose weight is at least a share of the likeliest one's; `max` is its logit.
+pub(super) fn keep_likely(kept: &mut Vec<Candidate>, max: f32, share: f32) {
+    let least = f64::from(share) * ONE;
+    kept.retain(|c| c.logit >= max || c.weight(max) as f64 >= least);
+}
+
 /// Keeps the most typical of the tokens, whose weights first are a share of all; in order of ids.
 ///
 /// With p = exp(logit) / z, the distance of -log p from the entropy is that of the logit from its mean: z cancels, and no

@@ -21,9 +21,10 @@ const PROMPTS: [&[u8]; 3] = [b"A goose", b"x", "The gr\u{fc}ne Gans fliegt".as_b
 fn settings() -> Vec<GenerateOptions> {
     let default = GenerateOptions::default;
     let greedy = SamplerOptions { temperature: 0.0, ..SamplerOptions::default() };
-    let penalties = Penalties { presence: 0.5, frequency: 0.5, decay: 0.9 };
+    let penalties = Penalties { presence: 0.5, frequency: 0.5, repetition: 1.1, decay: 0.9 };
     let repelled = SamplerOptions { penalties, ..greedy.clone() };
-    let typical = SamplerOptions { typical: 0.7, top_p: 0.95, seed: 4, penalties, ..SamplerOptions::default() };
+    let typical =
+        SamplerOptions { typical: 0.7, top_p: 0.95, min_p: 0.02, seed: 4, penalties, ..SamplerOptions::default() };
     let banned = (0..100).map(|token| (token, f32::NEG_INFINITY)).collect();
     let biased = SamplerOptions { bias: banned, seed: 9, top_k: NonZeroUsize::new(30), ..SamplerOptions::default() };
     let stop_strings = ["e", "\n", "a"].map(str::to_owned).to_vec();
@@ -106,6 +107,7 @@ fn play(batch: &mut SessionBatch, tokenizer: &Tokenizer, alone: &Alone, moves: &
             match event {
                 BatchEvent::Admitted(id, known) => assert!(going.contains_key(&id) && known == 0),
                 BatchEvent::State(id, _) => panic!("{id} did not ask for its state"),
+                BatchEvent::Logprobs(id, _) => panic!("{id} did not ask for log-probabilities"),
                 BatchEvent::Failed(id, why) => panic!("{id}: {why}"),
                 BatchEvent::Text(id, text) => {
                     assert!(!text.is_empty());
@@ -273,6 +275,7 @@ fn a_returned_state_contains_the_whole_text() {
     options.stop_strings.push(NEXT_USER.to_owned());
     let prompt = tokenizer.encode(conversation(&[ChatMessage::User("Honk?")], false).as_bytes());
     let request = BatchRequest::new(prompt, options);
-    let (state, _) = returned(&mut batch, BatchRequest { returned: Some(StateEnd::NextMessage), ..request });
+    let (state, _) =
+        returned(&mut batch, BatchRequest { returned: Some(StateEnd::NextMessage(NEXT_USER.into())), ..request });
     assert_near(&state, &chat.into_session().state().unwrap());
 }

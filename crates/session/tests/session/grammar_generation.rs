@@ -62,7 +62,7 @@ proptest! {
         let (text, generated) = generate(&mut session, &under(&grammar, temperature, seed)).unwrap();
         prop_assert_eq!(generated.ending, Ending::StopToken(0), "{}", text);
         prop_assert!(is_of_schema(&text), "{}", text);
-        // Sampled here and there, the text is the same in a batch.
+        // The text is the same in a batch.
         session.reset().unwrap();
         let mut batch = session.batch(3).unwrap();
         let prompt = session.tokenizer().unwrap().encode(b"A goose");

@@ -12,6 +12,7 @@ mod examples;
 mod grammar;
 mod grammar_generation;
 mod initial_state;
+mod logprobs;
 mod namings;
 mod prefixes;
 mod sampling;

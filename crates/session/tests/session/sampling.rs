@@ -77,11 +77,16 @@ fn broken_options_are_refused() {
     for top_p in [-0.1, 1.1, f32::NAN] {
         let error = Sampler::new(SamplerOptions { top_p, ..Default::default() }).unwrap_err();
         assert!(matches!(error, SamplerOptionsError::TopP(p) if p.to_bits() == top_p.to_bits()));
+        let error = Sampler::new(SamplerOptions { min_p: top_p, ..Default::default() }).unwrap_err();
+        assert!(matches!(error, SamplerOptionsError::MinP(_)));
+        let penalties = Penalties { repetition: top_p.min(0.0), ..Penalties::NONE };
+        let error = Sampler::new(SamplerOptions { penalties, ..Default::default() }).unwrap_err();
+        assert!(matches!(error, SamplerOptionsError::Repetition(_)));
         let error = Sampler::new(SamplerOptions { typical: top_p, ..Default::default() }).unwrap_err();
         assert!(matches!(error, SamplerOptionsError::Typical(_)));
     }
     let penalised = |presence, frequency, decay| {
-        let penalties = Penalties { presence, frequency, decay };
+        let penalties = Penalties { presence, frequency, decay, ..Penalties::NONE };
         Sampler::new(SamplerOptions { penalties, ..Default::default() }).unwrap_err()
     };
     assert!(matches!(penalised(f32::NAN, 0.0, 1.0), SamplerOptionsError::Penalty("presence", _)));
@@ -194,13 +199,22 @@ fn host_and_device_keep_equal_tokens() {
     let device = Device::open(None).unwrap();
     let logits: Vec<f32> = bell(16, 1.5);
     let bias = vec![(3, f32::NEG_INFINITY), (5, 1.25), (6, 3.0), (6, 0.5)];
-    for (top_p, top_k, typical) in
-        [(1.0, 0, 1.0), (0.8, 0, 1.0), (1.0, 5, 1.0), (1.0, 0, 0.6), (0.9, 9, 0.5), (1.0, 0, 0.0)]
-    {
+    for (top_p, top_k, min_p, typical) in [
+        (1.0, 0, 0.0, 1.0),
+        (0.8, 0, 0.0, 1.0),
+        (1.0, 5, 0.0, 1.0),
+        (1.0, 0, 0.0, 0.6),
+        (0.9, 9, 0.0, 0.5),
+        (1.0, 0, 0.0, 0.0),
+        (1.0, 0, 0.2, 1.0),
+        (0.9, 9, 0.1, 0.7),
+        (1.0, 0, 1.0, 1.0),
+    ] {
         let options = SamplerOptions {
             temperature: 1e20,
             top_p,
             top_k: NonZeroUsize::new(top_k),
+            min_p,
             typical,
             bias: bias.clone(),
             ..SamplerOptions::default()
@@ -210,18 +224,18 @@ fn host_and_device_keep_equal_tokens() {
         host.sort_unstable();
         host.dedup();
         let top_k = std::num::NonZeroU32::new(top_k as u32);
-        let sampling = Sampling { temperature: 1e20, top_p, top_k, typical, ..Sampling::default() };
-        let sequence = Continuation { slot: 0, sampling, bias: &bias, chosen: &[], stops: &[], max_tokens: 9 };
+        let sampling = Sampling { temperature: 1e20, top_p, top_k, min_p, typical, ..Sampling::default() };
+        let sequence = Continuation { bias: &bias, ..Continuation::new(0, sampling, 9) };
         let weights = kernel_bench::sample(&device, &logits, &[sequence], 1).unwrap().weights;
         let kept: Vec<u32> = (0..16).filter(|id| weights[*id as usize] > 0.0).collect();
-        assert_eq!(host, kept, "top_p {top_p}, top_k {top_k:?}, typical {typical}");
+        assert_eq!(host, kept, "top_p {top_p}, top_k {top_k:?}, min_p {min_p}, typical {typical}");
     }
 }
 
 /// The host penalises as the definition does, in every round.
 #[test]
 fn chosen_tokens_are_penalised() {
-    let penalties = Penalties { presence: 0.4, frequency: 0.3, decay: 0.9 };
+    let penalties = Penalties { presence: 0.4, frequency: 0.3, decay: 0.9, ..Penalties::NONE };
     let logits = bell(200, 0.4);
     let options = SamplerOptions { temperature: 0.0, penalties, ..SamplerOptions::default() };
     let mut sampler = Sampler::new(options).unwrap();
@@ -236,4 +250,24 @@ fn chosen_tokens_are_penalised() {
         counts[token as usize] += 1.0;
     }
     assert!(counts.iter().filter(|count| **count > 0.0).count() > 5);
+}
+
+/// Tokens of the prompt and chosen ones are repeated ones, once, in the way of their sign.
+#[test]
+fn repeated_tokens_are_penalised_by_their_sign() {
+    let logits = [3.0f32, 2.0, -1.0, -2.0, 2.5];
+    let sampler = |repetition, decay| {
+        let penalties = Penalties { repetition, decay, ..Penalties::NONE };
+        Sampler::new(SamplerOptions { temperature: 0.0, penalties, ..SamplerOptions::default() }).unwrap()
+    };
+    let mut forgetful = sampler(100.0, 0.0);
+    let tokens: Vec<u32> = (0..4).map(|_| forgetful.sample(&logits).unwrap()).collect();
+    assert_eq!(tokens, [0, 4, 1, 0]);
+    let mut after = sampler(2.0, 1.0);
+    after.see(&[0, 4, 0]);
+    assert_eq!(after.sample(&logits), Ok(1));
+    // Divided below 1, a negative logit comes nearer to 0.
+    let mut liked = sampler(0.01, 1.0);
+    liked.see(&[2]);
+    assert_eq!(liked.sample(&[-0.5, -0.6, -1.0]), Ok(2));
 }

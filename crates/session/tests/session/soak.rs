@@ -102,7 +102,7 @@ impl Joined {
         for _ in 0..rng.usize(..8) {
             for event in self.batch.step().unwrap() {
                 match event {
-                    BatchEvent::Admitted(..) | BatchEvent::State(..) => {}
+                    BatchEvent::Admitted(..) | BatchEvent::State(..) | BatchEvent::Logprobs(..) => {}
                     BatchEvent::Failed(id, why) => panic!("{id}: {why}"),
                     BatchEvent::Text(id, text) => self.going.get_mut(&id).unwrap().1.push_str(&text),
                     BatchEvent::Ended(id, generated) => {

@@ -80,7 +80,7 @@ fn many_stop_tokens_can_end_a_text() {
 fn samplers_of_device_and_host_draw_equal_texts() {
     let model = tiny(2);
     let mut sessions = [Backend::Cpu, Backend::Gpu].map(|backend| open(&model, backend));
-    let penalties = wgoose_session::sampling::Penalties { presence: 0.3, frequency: 0.7, decay: 0.95 };
+    let penalties = wgoose_session::sampling::Penalties { presence: 0.3, frequency: 0.7, repetition: 1.2, decay: 0.95 };
     let greedy = SamplerOptions { temperature: 0.0, ..SamplerOptions::default() };
     let bias = (0..40).map(|token| (token, f32::NEG_INFINITY)).chain([(70, 1.5), (80, -1.0)]).collect();
     for sampling in [

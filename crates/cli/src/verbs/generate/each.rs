@@ -10,7 +10,7 @@ use std::num::NonZeroUsize;
 use std::time::Instant;
 use wgoose_session::{BatchEvent, Ending, GenerateOptions, Generated, SequenceId, Session};
 
-/// Steps between two looks at who has ended: what an ended sequence wastes at most.
+/// Steps between two looks at who has ended; those that end meanwhile make room for queued ones.
 const STEPS: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 
 /// Prints what follows each prompt, in the order in which they end: a line of JSON with the index of the prompt, its id
@@ -23,7 +23,8 @@ pub(super) fn each(
 ) -> Result<(), Failure> {
     let start = Instant::now();
     let moving = Moving::bar(prompts.len() as u64, "{pos}/{len} texts {elapsed} {wide_msg}")?;
-    let mut batch = session.batch(together.min(prompts.len()))?;
+    let together = together.min(prompts.len());
+    let mut batch = session.batch(together)?.with_queue(together);
     let mut waiting = prompts.iter().enumerate();
     let mut going: HashMap<SequenceId, (usize, String)> = HashMap::new();
     let (mut read, mut generated_all, mut ended) = (0, 0, 0);
@@ -36,7 +37,7 @@ pub(super) fn each(
         }
         for event in batch.steps(STEPS)? {
             match event {
-                BatchEvent::Admitted(..) | BatchEvent::State(..) => {}
+                BatchEvent::Admitted(..) | BatchEvent::State(..) | BatchEvent::Logprobs(..) => {}
                 BatchEvent::Failed(_, why) => return Err(why.into()),
                 BatchEvent::Text(id, piece) => going.entry(id).or_default().1.push_str(&piece),
                 BatchEvent::Ended(id, generated) => {

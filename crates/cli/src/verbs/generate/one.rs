@@ -30,6 +30,7 @@ pub(super) fn one(
     let generated = session.generate_after(&tokens, options, &mut |event| {
         let text = match event {
             GenerationEvent::Text(text) => text,
+            GenerationEvent::Logprobs(_) => return ControlFlow::Continue(()),
             GenerationEvent::Prefill { done, of } => {
                 if let Some(moving) = &reading {
                     let rate = done as f64 / start.elapsed().as_secs_f64();

@@ -1,12 +1,12 @@
 //! `wgoose serve`: a model behind the HTTP interface that programs for OpenAI's speak.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, WrongUsage};
 use crate::options::RunOptions;
 use crate::progress::Moving;
 use crate::signals::OnSignal;
 use bytesize::ByteSize;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wgoose_serve::{ServeOptions, Server};
 use wgoose_session::PrefixOptions;
@@ -16,8 +16,8 @@ use wgoose_session::PrefixOptions;
 /// Continuous batching: sequences join and leave the batch at every step, and long prompts are prefilled in chunks
 /// beside decode. A prefix cache keeps the state of each chat, so that the next turn prefills only the new text. Chats
 /// use the template of the RWKV-7 G1 models. Embedding models (EmbeddingRWKV) use their retrieval head, or the head
-/// that a request names: "head": "sts", or "model": "NAME:sts". Unknown and unsupported fields, such as tools or
-/// logprobs, are refused by name. /metrics has metrics for Prometheus. After Ctrl-C or SIGTERM the server ends when
+/// that a request names: "head": "sts", or "model": "NAME:sts". Unknown and unsupported fields, such as
+/// suffix, are refused by name. /metrics has metrics for Prometheus. After Ctrl-C or SIGTERM the server ends when
 /// running requests have ended.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -32,6 +32,10 @@ pub(crate) struct Args {
     /// Port to listen on; 0 picks a free one.
     #[arg(long, default_value_t = 8080)]
     port: u16,
+    /// Chat template: a file in Jinja, or `rwkv` for that of the RWKV-7 G1 models. Default: that of the model file, else
+    /// `rwkv`
+    #[arg(long, value_name = "FILE|rwkv")]
+    chat_template: Option<PathBuf>,
     /// Most sequences in a batch
     #[arg(long, value_name = "N", default_value_t = 32)]
     parallel: usize,
@@ -74,10 +78,21 @@ pub(crate) struct Args {
     options: RunOptions,
 }
 
+/// The template in a file, or the name of one.
+fn template(named: &Path) -> Result<String, Failure> {
+    match named.to_str() {
+        Some("rwkv") => Ok("rwkv".to_owned()),
+        _ => std::fs::read_to_string(named)
+            .map_err(|why| WrongUsage(format!("--chat-template {}: {why}", named.display())).into()),
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut api_keys = args.api_key.clone();
     api_keys.extend(std::env::var("WGOOSE_API_KEY").ok().filter(|key| !key.is_empty()));
+    let chat_template = args.chat_template.as_deref().map(template).transpose()?;
     let options = ServeOptions {
+        chat_template,
         host: args.host.clone(),
         port: args.port,
         parallel: args.parallel,

@@ -163,8 +163,8 @@ class Llama(Reader):
         """Continues a prompt, a text or tokens: a dict, or, with stream=True, an iterator over dicts with a piece each.
 
         max_tokens None, 0 or less: until the text ends by itself, or n_ctx is reached. seed None: that of the model; -1
-        draws one. typical_p, presence_penalty, frequency_penalty, penalty_decay, logit_bias, stop_tokens: as of
-        `wgoose.Model.generate`. model: what the answer calls the model. mirostat_tau and mirostat_eta mean nothing
+        draws one. repeat_penalty: `repetition_penalty` of `wgoose.Model.generate`, over the whole text. min_p,
+        typical_p, presence_penalty, frequency_penalty, penalty_decay, logit_bias, stop_tokens: as there. model: what the answer calls the model. mirostat_tau and mirostat_eta mean nothing
         without mirostat_mode.
 
         Raises InputError for options that cannot be honoured, and what `wgoose.Model.generate` raises.
@@ -172,9 +172,7 @@ class Llama(Reader):
         options.refuse(
             options.COMPLETION,
             suffix=suffix,
-            min_p=min_p,
             logprobs=logprobs,
-            repeat_penalty=repeat_penalty,
             tfs_z=tfs_z,
             mirostat_mode=mirostat_mode,
             stopping_criteria=stopping_criteria,
@@ -190,10 +188,12 @@ class Llama(Reader):
             temperature=temperature,
             top_p=top_p,
             top_k=max(top_k, 0),
+            min_p=min_p,
             typical=typical_p,
             stop=stop,
             frequency_penalty=frequency_penalty,
             presence_penalty=presence_penalty,
+            repetition_penalty=repeat_penalty,
             penalty_decay=penalty_decay,
             logit_bias=logit_bias,
             stop_tokens=stop_tokens,
@@ -367,8 +367,6 @@ class Llama(Reader):
             function_call=function_call,
             tools=tools,
             tool_choice=tool_choice,
-            min_p=min_p,
-            repeat_penalty=repeat_penalty,
             tfs_z=tfs_z,
             mirostat_mode=mirostat_mode,
             logits_processor=logits_processor,
@@ -385,10 +383,12 @@ class Llama(Reader):
             temperature=temperature,
             top_p=top_p,
             top_k=max(top_k, 0),
+            min_p=min_p,
             typical=typical_p,
             stop=[*stops, NEXT_MESSAGE],
             frequency_penalty=frequency_penalty,
             presence_penalty=presence_penalty,
+            repetition_penalty=repeat_penalty,
             penalty_decay=penalty_decay,
             logit_bias=logit_bias,
             stop_tokens=stop_tokens,

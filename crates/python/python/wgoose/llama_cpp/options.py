@@ -54,9 +54,7 @@ MODEL: Mapping[str, object] = {
 
 COMPLETION: Mapping[str, object] = {
     "suffix": None,
-    "min_p": 0.0,
     "logprobs": None,
-    "repeat_penalty": 1.0,
     "tfs_z": 1.0,
     "mirostat_mode": 0,
     "stopping_criteria": None,
@@ -70,8 +68,6 @@ COMPLETION: Mapping[str, object] = {
 """The same for completions."""
 
 INSTEAD: Mapping[str, str] = {
-    "min_p": "use top_p, top_k or typical_p",
-    "repeat_penalty": "use presence_penalty, frequency_penalty and penalty_decay",
     "logprobs": "`wgoose.Model.logits` has the logits of every token",
     "logits_all": "`wgoose.Model.logits` has the logits of every token",
     "logits_processor": "use logit_bias",

@@ -5,19 +5,23 @@ mod stream;
 
 use super::GpuExecutor;
 use crate::batch::PassShape;
-use crate::decode::{Continuation, DecodeError, DecodeReport, Start};
+use crate::decode::{Ahead, Continuation, DecodeError, DecodeReport, OnTokens, Start};
+use crate::gpu::persistent::ONE;
 use crate::sampler::{Sampler, SamplerSize, Wiring, check};
 use crate::schedule::{BufferId, Table};
 use crate::timeline::Track;
 use crate::{Batch, Decoder, Outputs, RuntimeError, Sequence};
 pub(super) use snapshot::Snapshot;
-use std::ops::ControlFlow;
 use stream::{First, Stream};
+
+/// Most samplers that are kept.
+pub(super) const MOST_SAMPLERS: usize = 2;
 
 /// What is kept from one call to the next.
 #[derive(Default)]
 pub(super) struct Kept {
-    sampler: Option<Sampler>,
+    /// The one used last is last. A batch alternates between decode steps and steps beside prefill.
+    samplers: Vec<Sampler>,
     /// The logits that the last prompt has left, `[V]`.
     pub(super) logits: Option<wgpu::Buffer>,
     pub(super) snapshot: Option<Snapshot>,
@@ -27,8 +31,8 @@ impl Kept {
     /// Bytes of its tables and of its copies of states on the device.
     pub(super) fn bytes(&self) -> [u64; 2] {
         let logits = self.logits.as_ref().map_or(0, wgpu::Buffer::size);
-        let sampler = self.sampler.as_ref().map_or(0, Sampler::bytes);
-        [sampler + logits, self.snapshot.as_ref().map_or(0, Snapshot::bytes)]
+        let samplers: u64 = self.samplers.iter().map(Sampler::bytes).sum();
+        [samplers + logits, self.snapshot.as_ref().map_or(0, Snapshot::bytes)]
     }
 }
 
@@ -71,12 +75,20 @@ impl GpuExecutor {
             }
             _ => {}
         }
-        if !kept.sampler.as_ref().is_some_and(|s| s.is(size, identity)) {
-            let pipelines = &mut self.shared.pipelines.lock();
-            kept.sampler = Some(Sampler::new(&self.shared.device, pipelines, &self.planner.catalogue, size, &wiring)?);
+        let (device, catalogue) = (&self.shared.device, &self.planner.catalogue);
+        let pipelines = &mut self.shared.pipelines.lock();
+        kept.samplers.retain(|sampler| sampler.is_of(self.buffers.generation));
+        match kept.samplers.iter().position(|sampler| sampler.is(size, identity)) {
+            Some(place) => kept.samplers[place..].rotate_left(1),
+            None => {
+                let _span = device.timeline().span(Track::Allocate, "sampler");
+                let least_recent = kept.samplers.len().saturating_sub(MOST_SAMPLERS - 1);
+                kept.samplers.drain(..least_recent);
+                kept.samplers.push(Sampler::new(device, pipelines, catalogue, size, &wiring)?);
+            }
         }
-        if let Some(sampler) = &kept.sampler {
-            sampler.begin(&self.shared.device, sequences);
+        if let Some(sampler) = kept.samplers.last() {
+            sampler.begin(device, pipelines, catalogue, sequences)?;
         }
         self.shared.device.check("preparing to decode")
     }
@@ -89,13 +101,13 @@ impl GpuExecutor {
         batch: &Batch,
         start: Start<'_>,
         sequences: &[Continuation<'_>],
-        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+        on_tokens: OnTokens<'_>,
     ) -> Result<Option<First>, RuntimeError> {
         let pass = PassShape::from(batch.shape());
         let step = self.open_step(&pass);
         self.keep_step(pass, step)?;
         self.begin(kept, batch, start, sequences)?;
-        let Some(sampler) = &kept.sampler else { return Err(DecodeError::Unsupported.into()) };
+        let Some(sampler) = kept.samplers.last() else { return Err(DecodeError::Unsupported.into()) };
         let mut stream = Stream::new(self, (None, None), sampler, None, (batch.clone(), sequences.len()), 1);
         let mut goes_on = true;
         stream.run(start, 1, &mut |tokens| {
@@ -113,8 +125,8 @@ impl GpuExecutor {
         batch: Batch,
         start: Start<'_>,
         sequences: &[Continuation<'_>],
-        in_flight: usize,
-        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+        ahead: Ahead,
+        on_tokens: OnTokens<'_>,
     ) -> Result<DecodeReport, RuntimeError> {
         let shape = batch.shape();
         let most = sequences.iter().map(|s| u64::from(s.max_tokens)).max().unwrap_or(0);
@@ -131,16 +143,19 @@ impl GpuExecutor {
         if first.is_none() {
             self.begin(kept, &batch, start, sequences)?;
         }
-        if in_flight > 1 && !kept.snapshot.as_ref().is_some_and(|s| s.holds(sequences.len())) {
+        // A persistent kernel may time out: its step is taken back.
+        let in_flight = ahead.steps();
+        let is_taken_back = in_flight > 1 && (matches!(ahead, Ahead::Breakable(_)) || shape == ONE);
+        if is_taken_back && !kept.snapshot.as_ref().is_some_and(|s| s.holds(sequences.len())) {
             kept.snapshot = None;
             let _span = self.shared.device.timeline().span(Track::Allocate, "snapshot");
             kept.snapshot = Some(Snapshot::new(self, batch.outputs.len()));
             self.shared.device.check("preparing to decode")?;
         }
-        let (Some(step), Some(sampler)) = (self.steps.chains.get(&shape.into()), &kept.sampler) else {
+        let (Some(step), Some(sampler)) = (self.steps.chains.get(&shape.into()), kept.samplers.last()) else {
             return Err(DecodeError::Unsupported.into());
         };
-        let snapshot = kept.snapshot.as_ref().filter(|_| in_flight > 1);
+        let snapshot = kept.snapshot.as_ref().filter(|_| is_taken_back);
         // Without a copy of the states a timeout could not be rolled back.
         let persistent = self.steps.persistent.step(&shape).filter(|_| snapshot.is_some());
         let rows = (batch, sequences.len());
@@ -160,15 +175,18 @@ impl Decoder for GpuExecutor {
         batch: Batch,
         start: Start<'_>,
         sequences: &[Continuation<'_>],
-        in_flight: usize,
-        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+        ahead: Ahead,
+        on_tokens: OnTokens<'_>,
     ) -> Result<DecodeReport, RuntimeError> {
         // Within a budget there is no room to go back to.
-        let in_flight = if self.shared.weights.lock().capacity().is_some() { 1 } else { in_flight.max(1) };
+        let ahead = if self.shared.weights.lock().capacity().is_some() { Ahead::Breakable(1) } else { ahead };
         let batch = self.padded(batch);
         let shape = batch.shape();
+        let timeline = self.shared.device.timeline().clone();
+        let name = format!("{} sequences, {} tokens a step", sequences.len(), shape.tokens);
+        let _span = timeline.span(Track::Decode, name);
         let mut kept = std::mem::take(&mut self.kept);
-        let result = self.decode_with(&mut kept, batch, start, sequences, in_flight, on_tokens);
+        let result = self.decode_with(&mut kept, batch, start, sequences, ahead, on_tokens);
         self.kept = kept;
         if result.as_ref().is_ok_and(|report| report.timed_out) {
             self.disable_persistent(&shape);

@@ -9,14 +9,13 @@
 //! copy and of a round trip; a refusal, which ends the call, at most [`STRETCH`] steps.
 
 use super::snapshot::Snapshot;
-use crate::decode::{DecodeError, DecodeReport, Start};
+use crate::decode::{ChosenToken, DecodeError, DecodeReport, Logprob, MOST_LISTED, OnTokens, Start};
 use crate::gpu::GpuExecutor;
 use crate::gpu::persistent::{BARRIER_BYTES, PersistentStep, TIMED_OUT_BYTE};
 use crate::gpu::step::Step;
 use crate::sampler::{Progress, Sampler, Standing};
 use crate::schedule::BufferId;
 use crate::{Batch, RuntimeError};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -28,6 +27,25 @@ struct Returning {
     buffer: wgpu::Buffer,
     /// The submission that fills it.
     filled: Option<wgpu::SubmissionIndex>,
+}
+
+/// Bytes of what comes back of a round, before the grid barrier.
+#[derive(Clone, Copy)]
+struct Layout {
+    progress: u64,
+    logprobs: u64,
+}
+
+impl Layout {
+    fn new(count: usize, sampler: &Sampler) -> Self {
+        let row = (MOST_LISTED + 1) * size_of::<Logprob>();
+        let logprobs = if sampler.logprobs().is_some() { (count * row) as u64 } else { 0 };
+        Layout { progress: (count * size_of::<Progress>()) as u64, logprobs }
+    }
+
+    fn bytes(self) -> u64 {
+        self.progress + self.logprobs + BARRIER_BYTES
+    }
 }
 
 /// What a first round leaves to those that follow.
@@ -47,6 +65,7 @@ pub(super) struct Stream<'a> {
     sampler: &'a Sampler,
     snapshot: Option<&'a Snapshot>,
     slots: Vec<usize>,
+    layout: Layout,
     /// The tables, to run a step again.
     batch: Batch,
     ring: Vec<Returning>,
@@ -58,6 +77,8 @@ pub(super) struct Stream<'a> {
     accepted: Vec<Option<u32>>,
     /// Sequences that have not ended.
     going: Vec<bool>,
+    /// Log-probabilities of the round seen last, `[B, MOST_LISTED + 1]`, if any sequence asks for them.
+    listed: Vec<Logprob>,
     report: DecodeReport,
 }
 
@@ -73,11 +94,12 @@ impl<'a> Stream<'a> {
         in_flight: usize,
     ) -> Self {
         let slots: Vec<usize> = batch.segments[..count].iter().map(|segment| segment.slot as usize).collect();
-        let bytes = (count * size_of::<Progress>()) as u64 + BARRIER_BYTES;
+        let bytes = Layout::new(count, sampler).bytes();
         Stream {
             ring: (0..in_flight)
                 .map(|_| Returning { buffer: executor.shared.device.staging(bytes), filled: None })
                 .collect(),
+            layout: Layout::new(count, sampler),
             executor,
             step,
             persistent,
@@ -90,6 +112,7 @@ impl<'a> Stream<'a> {
             reads: vec![None; count],
             accepted: Vec::with_capacity(count * STRETCH as usize),
             going: vec![true; count],
+            listed: Vec::new(),
             report: DecodeReport::default(),
         }
     }
@@ -99,7 +122,7 @@ impl<'a> Stream<'a> {
         &mut self,
         start: Start<'_>,
         most: u64,
-        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+        on_tokens: OnTokens<'_>,
     ) -> Result<DecodeReport, RuntimeError> {
         if let Start::Tokens(tokens) = start {
             self.reads.iter_mut().zip(tokens).for_each(|(read, token)| *read = Some(*token));
@@ -112,7 +135,7 @@ impl<'a> Stream<'a> {
         &mut self,
         first: First,
         most: u64,
-        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+        on_tokens: OnTokens<'_>,
     ) -> Result<DecodeReport, RuntimeError> {
         self.give(&first.reads);
         (self.reads, self.going) = (first.reads, first.going);
@@ -128,7 +151,7 @@ impl<'a> Stream<'a> {
         &mut self,
         starts_with_logits: bool,
         most: u64,
-        on_tokens: &mut dyn FnMut(&[Option<u32>]) -> ControlFlow<()>,
+        on_tokens: OnTokens<'_>,
     ) -> Result<DecodeReport, RuntimeError> {
         let mut chosen = vec![None; self.slots.len()];
         while self.seen < most && self.going.contains(&true) {
@@ -146,7 +169,7 @@ impl<'a> Stream<'a> {
             if !self.collect(&mut chosen)? {
                 continue;
             }
-            if on_tokens(&chosen).is_break() {
+            if on_tokens(&self.choices(&chosen)).is_break() {
                 if self.submitted > self.seen && self.going.contains(&true) {
                     self.roll_back()?;
                 }
@@ -155,6 +178,13 @@ impl<'a> Stream<'a> {
         }
         self.report.rounds = self.seen;
         Ok(self.report)
+    }
+
+    /// What the caller is given of a round.
+    fn choices(&self, chosen: &[Option<u32>]) -> Vec<Option<ChosenToken<'_>>> {
+        let row = |i: usize| self.listed.chunks_exact(MOST_LISTED + 1).nth(i).unwrap_or_default();
+        let of = |(i, token): (usize, &Option<u32>)| Some(ChosenToken { token: (*token)?, logprobs: row(i) });
+        chosen.iter().enumerate().map(of).collect()
     }
 
     /// Goes on with persistent kernels once they are compiled: nothing is in flight, and the logits were read.
@@ -195,14 +225,17 @@ impl<'a> Stream<'a> {
         }
         let place = (self.submitted % self.ring.len() as u64) as usize;
         let returning = &mut self.ring[place];
-        let bytes = returning.buffer.size() - BARRIER_BYTES;
-        encoder.copy_buffer_to_buffer(self.sampler.progress(), 0, &returning.buffer, 0, bytes);
+        let Layout { progress, logprobs } = self.layout;
+        encoder.copy_buffer_to_buffer(self.sampler.progress(), 0, &returning.buffer, 0, progress);
+        if let Some(listed) = self.sampler.logprobs() {
+            encoder.copy_buffer_to_buffer(listed, 0, &returning.buffer, progress, logprobs);
+        }
         if self.persistent.is_some() {
             encoder.copy_buffer_to_buffer(
                 &self.executor.buffers[BufferId::GridBarrier],
                 0,
                 &returning.buffer,
-                bytes,
+                progress + logprobs,
                 BARRIER_BYTES,
             );
         }
@@ -234,13 +267,16 @@ impl<'a> Stream<'a> {
         }
         {
             let view = returning.buffer.get_mapped_range(..).map_err(fail)?;
-            let (progress, barrier) = view.split_at(view.len() - BARRIER_BYTES as usize);
+            let (progress, rest) = view.split_at(self.layout.progress as usize);
+            let (logprobs, barrier) = rest.split_at(self.layout.logprobs as usize);
             if self.persistent.is_some() && barrier[TIMED_OUT_BYTE..TIMED_OUT_BYTE + 4].iter().any(|byte| *byte != 0) {
                 drop(view);
                 return self.fall_back().map(|()| false);
             }
             self.accepted.extend_from_slice(if self.snapshot.is_some() { &self.reads } else { &[] });
             let progress: &[Progress] = bytemuck::cast_slice(progress);
+            self.listed.clear();
+            self.listed.extend_from_slice(bytemuck::cast_slice(logprobs));
             for (i, progress) in progress.iter().enumerate() {
                 chosen[i] = self.going[i].then_some(progress.token);
                 match progress.standing() {

@@ -34,7 +34,7 @@ impl Building {
     pub(super) fn start(executor: &GpuExecutor, shape: &BatchShape, workgroups: u32, outdated: Vec<Building>) -> Self {
         // No lock is taken there: whoever reads a prompt holds them until its weights have arrived.
         let (planner, compiler) = (executor.planner.clone(), executor.shared.compiler.clone());
-        let expected = executor.steps.expected.step(shape);
+        let expected = executor.steps.expected.pass(shape);
         let (states, mut weights) = (executor.states.layout.clone(), executor.weight_layout());
         let (graph, shape) = (executor.graphs.of(shape).clone(), *shape);
         let is_nearly_done = Arc::new(AtomicBool::new(false));

@@ -216,8 +216,8 @@ mod tests {
     use super::*;
     use crate::timeline::Timeline;
     use crate::{
-        Batch, Continuation, DecodeReport, Decoder, Device, DeviceOptions, Executor, Outputs, Penalties, Sampling,
-        Sequence, Start, StateData,
+        Ahead, Batch, Continuation, DecodeReport, Decoder, Device, DeviceOptions, Executor, Outputs, Penalties,
+        Sampling, Sequence, Start, StateData,
     };
     use std::ops::ControlFlow;
     use std::path::Path;
@@ -274,24 +274,15 @@ mod tests {
     fn decode(executor: &mut GpuExecutor, fail_at: Option<usize>) -> (Vec<u32>, StateData, DecodeReport) {
         let zero = StateData::zero(executor.shape());
         executor.set_state(0, &zero).unwrap();
-        let penalties = Penalties { presence: 0.5, frequency: 0.1, decay: 0.9 };
-        let sampling = Sampling {
-            temperature: 0.9,
-            top_p: 0.9,
-            top_k: None,
-            typical: 1.0,
-            penalties,
-            seed: 3,
-            stream: 0,
-            drawn: 0,
-        };
-        let sequence = Continuation { slot: 0, sampling, bias: &[], chosen: &[], stops: &[], max_tokens: 40 };
+        let penalties = Penalties { presence: 0.5, frequency: 0.1, decay: 0.9, ..Penalties::default() };
+        let sampling = Sampling { temperature: 0.9, top_p: 0.9, penalties, seed: 3, ..Sampling::default() };
+        let sequence = Continuation::new(0, sampling, 40);
         let start = Start::Tokens(&[5]);
         let batch = executor.check_decode(start, &[sequence], &[]).unwrap();
         let (device, barrier) = (Arc::clone(&executor.shared.device), executor.buffers[BufferId::GridBarrier].clone());
         let mut text = Vec::new();
-        let report = executor.decode(batch, start, &[sequence], 3, &mut |ids| {
-            text.extend(ids.iter().flatten());
+        let report = executor.decode(batch, start, &[sequence], Ahead::Breakable(3), &mut |chosen| {
+            text.extend(chosen.iter().flatten().map(|chosen| chosen.token));
             if fail_at == Some(text.len()) {
                 device.queue.write_buffer(&barrier, TIMED_OUT_BYTE as u64, &[1, 0, 0, 0]);
             }
@@ -365,7 +356,7 @@ mod tests {
         let read = Batch::pack(&[prompt], executor.shape().vocab, 1).unwrap();
         for stays in [false, true] {
             executor.run(&Batch { stays, ..read.clone() }).unwrap();
-            assert_eq!(executor.steps.expected.step(&ONE).is_some(), stays);
+            assert_eq!(executor.steps.expected.pass(&ONE).is_some(), stays);
         }
     }
 }

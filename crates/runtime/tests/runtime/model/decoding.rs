@@ -10,12 +10,10 @@ use wgoose_runtime::{
     RuntimeError, Sampling, Sequence, Start, StateData,
 };
 
-const GREEDY: Sampling =
-    Sampling { temperature: 0.0, top_p: 1.0, top_k: None, typical: 1.0, penalties: NONE, seed: 0, stream: 0, drawn: 0 };
-const NONE: wgoose_runtime::Penalties = wgoose_runtime::Penalties { presence: 0.0, frequency: 0.0, decay: 1.0 };
+const GREEDY: Sampling = Sampling::GREEDY;
 
 fn continuation(slot: usize, sampling: Sampling, max_tokens: u32) -> Continuation<'static> {
-    Continuation { slot, sampling, bias: &[], chosen: &[], stops: &[], max_tokens }
+    Continuation::new(slot, sampling, max_tokens)
 }
 
 fn argmax(logits: &[f32]) -> u32 {
@@ -48,8 +46,8 @@ fn decode(
 ) -> (Vec<Vec<u32>>, u64) {
     let mut texts = vec![Vec::new(); sequences.len()];
     let mut rounds = 0;
-    let report = engine.decode(start, sequences, in_flight, &mut |ids| {
-        texts.iter_mut().zip(ids).for_each(|(text, id)| text.extend(*id));
+    let report = engine.decode(start, sequences, in_flight, &mut |chosen| {
+        texts.iter_mut().zip(chosen).for_each(|(text, chosen)| text.extend(chosen.map(|chosen| chosen.token)));
         rounds += 1;
         if rounds == stop_after { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });

@@ -145,25 +145,16 @@ fn read_in_pieces(
 /// The states of sequences, the tokens that they choose next in one batch, and the states after those.
 fn outcomes(engine: &mut Engine, places: &[(usize, usize)], logits: &[Vec<f32>]) -> Vec<Outcome> {
     let states: Vec<StateData> = places.iter().map(|(_, slot)| engine.state(*slot).unwrap()).collect();
-    let penalties = Penalties { presence: 0.5, frequency: 0.1, decay: 0.9 };
+    let penalties = Penalties { presence: 0.5, frequency: 0.1, decay: 0.9, ..Penalties::default() };
     let sampling = |text: usize| Sampling { penalties, seed: 3, stream: text as u32, ..Sampling::default() };
-    let sequences: Vec<Continuation<'_>> = places
-        .iter()
-        .map(|(text, slot)| Continuation {
-            slot: *slot,
-            sampling: sampling(*text),
-            bias: &[],
-            chosen: &[],
-            stops: &[],
-            max_tokens: 5,
-        })
-        .collect();
+    let sequences: Vec<Continuation<'_>> =
+        places.iter().map(|(text, slot)| Continuation::new(*slot, sampling(*text), 5)).collect();
     let mut chosen = vec![Vec::new(); places.len()];
     let start = logits.concat();
     assert_eq!(start.len(), places.len() * SHAPE.vocab as usize);
     engine
-        .decode(Start::Logits(&start), &sequences, 3, &mut |ids| {
-            chosen.iter_mut().zip(ids).for_each(|(text, id)| text.extend(*id));
+        .decode(Start::Logits(&start), &sequences, 3, &mut |step| {
+            chosen.iter_mut().zip(step).for_each(|(text, chosen)| text.extend(chosen.map(|chosen| chosen.token)));
             ControlFlow::Continue(())
         })
         .unwrap();

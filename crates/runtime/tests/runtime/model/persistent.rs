@@ -12,8 +12,8 @@ use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
 use wgoose_plans::catalogue;
 use wgoose_runtime::{
-    Continuation, DecodeReport, Device, Engine, Graphs, NotPersistent, Outputs, Penalties, PersistentStatus, Sampling,
-    Sequence, Start,
+    Continuation, DecodeReport, Device, Engine, Graphs, NotPersistent, Outputs, PersistentStatus, Sampling, Sequence,
+    Start,
 };
 
 /// Layers enough for a run of them: the first is unlike the others.
@@ -126,13 +126,10 @@ fn a_megakernel_without_an_embedding_norm_equals_its_chain_of_phases() {
 
 /// Tokens chosen on the device, and the state after them.
 fn decode(engine: &mut Engine, count: u32) -> (Vec<u32>, DecodeReport) {
-    let penalties = Penalties { presence: 0.0, frequency: 0.0, decay: 1.0 };
-    let sampling =
-        Sampling { temperature: 0.0, top_p: 1.0, top_k: None, typical: 1.0, penalties, seed: 0, stream: 0, drawn: 0 };
-    let sequence = Continuation { slot: 0, sampling, bias: &[], chosen: &[], stops: &[], max_tokens: count };
+    let sequence = Continuation::new(0, Sampling::GREEDY, count);
     let mut text = Vec::new();
-    let report = engine.decode(Start::Tokens(&[5]), &[sequence], 3, &mut |ids| {
-        text.extend(ids.iter().flatten());
+    let report = engine.decode(Start::Tokens(&[5]), &[sequence], 3, &mut |chosen| {
+        text.extend(chosen.iter().flatten().map(|chosen| chosen.token));
         ControlFlow::Continue(())
     });
     (text, report.unwrap())

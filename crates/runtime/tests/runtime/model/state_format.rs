@@ -11,7 +11,7 @@ use wgoose_loader::Model;
 use wgoose_loader::synth::Mix;
 use wgoose_plans::catalogue;
 use wgoose_runtime::{
-    Continuation, Device, Engine, Executor, GpuExecutor, Outputs, Penalties, Sampling, Sequence, Start, StateData,
+    Continuation, Device, Engine, Executor, GpuExecutor, Outputs, Sampling, Sequence, Start, StateData,
 };
 
 /// A pass rounds the state once, by 2^-12.3 of it as a root mean square; after 40 passes that are independent errors,
@@ -194,17 +194,6 @@ fn a_state_in_f16_takes_half_the_bytes_as_predicted() {
     assert_eq!(whole.1 - half.1, 9 * wkv / 2);
 }
 
-const GREEDY: Sampling = Sampling {
-    temperature: 0.0,
-    top_p: 1.0,
-    top_k: None,
-    typical: 1.0,
-    penalties: Penalties { presence: 0.0, frequency: 0.0, decay: 1.0 },
-    seed: 0,
-    stream: 0,
-    drawn: 0,
-};
-
 /// Tokens chosen on the device, with steps that are taken back where the text ends, are those of single passes, and so
 /// are the states.
 #[test]
@@ -212,11 +201,11 @@ fn decoding_leaves_the_state_of_single_passes() {
     let (model, device) = (model(Mix::F16), device());
     let mut ahead = halved(&device, &model, 2);
     let mut texts = vec![Vec::new(); 2];
-    let of = |slot, max_tokens| Continuation { slot, sampling: GREEDY, bias: &[], chosen: &[], stops: &[], max_tokens };
+    let of = |slot, max_tokens| Continuation::new(slot, Sampling::GREEDY, max_tokens);
     let mut rounds = 0;
     ahead
-        .decode(Start::Tokens(&[5, 9]), &[of(0, 12), of(1, 30)], 3, &mut |ids| {
-            texts.iter_mut().zip(ids).for_each(|(text, id)| text.extend(*id));
+        .decode(Start::Tokens(&[5, 9]), &[of(0, 12), of(1, 30)], 3, &mut |chosen| {
+            texts.iter_mut().zip(chosen).for_each(|(text, chosen)| text.extend(chosen.map(|chosen| chosen.token)));
             rounds += 1;
             if rounds == 20 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })

@@ -52,6 +52,8 @@ fn floats(values: &[f32]) -> Buffer {
 fn settings(temperature: f32, top_p: f32, top_k: u32, presence: f32, typical: f32) -> Vec<u32> {
     let mut words = vec![temperature.to_bits(), top_p.to_bits(), top_k, presence.to_bits()];
     words.extend([0.1f32.to_bits(), 0.99f32.to_bits(), 7, 8, 1, 1, typical.to_bits(), 1]);
+    // Min-p, repetition, a mask, log-probabilities.
+    words.extend([0.01f32.to_bits(), 1.1f32.to_bits(), 1, 4]);
     words.extend([3, 0, 0, 0, 0, 0, 0, 0]);
     words
 }
@@ -74,8 +76,10 @@ fn sampling_is_clean() {
         ("logits", floats(&logits)),
         ("settings", words(&how.concat())),
         ("progress", words(&[5, 3, 9, 0].repeat(sequences as usize))),
-        ("counts", floats(&vec![0.0; values])),
-        ("biases", floats(&vec![0.5; values])),
+        ("entries", words(&[3, 0, 1, 0, 2501, 0, 1, 0, 7, 0, 0, 0.5f32.to_bits(), 9999, 0, 1, 0])),
+        ("adjustments", words(&vec![0; 3 * values])),
+        ("masks", words(&vec![0xffff_fff7; sequences as usize * vocab.div_ceil(32) as usize])),
+        ("logprobs", Buffer::unwritten(sequences as usize * sampling::MOST_LISTED * 8)),
         ("scores", Buffer::unwritten(4 * values)),
         ("slices", Buffer::unwritten(slices)),
         ("bests", Buffer::unwritten(sequences as usize * sampling::BEST_BYTES as usize)),
@@ -84,10 +88,13 @@ fn sampling_is_clean() {
         ("tokens", Buffer::unwritten(16)),
         ("segments", words(&[0; 16])),
     ]);
+    memory.run(&sampling::adjust(4, &limits, &catalogue).unwrap());
     memory.run(&sampling::scores(sequences, vocab, &limits, &catalogue).unwrap());
     memory.run(&sampling::histogram(sequences, vocab, &limits, &catalogue).unwrap());
     memory.run(&sampling::sample(sequences, &limits, &catalogue).unwrap());
+    memory.run(&sampling::logprobs(sequences, &limits, &catalogue).unwrap());
     assert!(memory.0["tokens"].is_written(0..16));
+    assert!(memory.0["logprobs"].is_written(0..32));
 }
 
 #[test]

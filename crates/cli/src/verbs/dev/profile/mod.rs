@@ -13,7 +13,7 @@ use crate::progress::Moving;
 use report::ProfileReport;
 use std::path::PathBuf;
 use std::time::Instant;
-use wgoose_measure::driver::{decode, prefill, prompts};
+use wgoose_measure::driver::{decode, decode_beside, prefill, prompts};
 use wgoose_measure::timer::{AtLeast, WRITTEN, report};
 use wgoose_runtime::kernel_bench::roofline;
 use wgoose_runtime::{Batch, Engine, Executor, GpuExecutor, Outputs, Sequence};
@@ -23,6 +23,7 @@ use wgoose_runtime::{Batch, Engine, Executor, GpuExecutor, Outputs, Sequence};
 #[command(after_help = "Examples:
   wgoose dev profile model.gguf
   wgoose dev profile model.gguf --tokens 512 --layers
+  wgoose dev profile model.gguf --tokens 300 --sequences 4 --beside 32
   wgoose dev profile model.gguf --svg step.svg --json > step.json")]
 pub(crate) struct Args {
     /// Model file, or a folder with the shards of one.
@@ -33,6 +34,9 @@ pub(crate) struct Args {
     /// Sequences in the pass (batch size).
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     sequences: u32,
+    /// Sequences that decode in the same pass, as in a batch that prefills beside decode.
+    #[arg(long, value_name = "SEQUENCES", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1024))]
+    beside: u32,
     /// Runs of each kind of measurement.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
@@ -57,16 +61,21 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let moving = Moving::spinner("opening the model and the device")?;
-    let mut executor = args.options.executor(&args.model, args.sequences as usize)?;
+    let (decoding, slots) = (args.beside as usize, (args.beside + args.sequences) as usize);
+    let mut executor = args.options.executor(&args.model, slots)?;
     moving.say(&format!("compiling kernels, uploading weights, measuring {} runs each way", args.runs));
     let vocab = executor.shape().vocab;
+    let decoded = prompts(decoding, 1, vocab);
     let prompts = prompts(args.sequences as usize, args.tokens as usize, vocab);
-    let sequence = |(slot, tokens)| Sequence { slot, tokens: Vec::as_slice(tokens), outputs: Outputs::Last };
-    let sequences: Vec<Sequence<'_>> = prompts.iter().enumerate().map(sequence).collect();
-    let batch = Batch::pack(&sequences, vocab, sequences.len())?;
+    let sequence = |(slot, tokens)| {
+        let outputs = if decoding > 0 && slot >= decoding { Outputs::None } else { Outputs::Last };
+        Sequence { slot, tokens: Vec::as_slice(tokens), outputs }
+    };
+    let sequences: Vec<Sequence<'_>> = decoded.iter().chain(&prompts).enumerate().map(sequence).collect();
+    let batch = Batch::pack(&sequences, vocab, slots)?;
     let profile = executor.profile(&batch, args.runs as usize)?;
     let (device, plan) = (executor.device().fingerprint().clone(), executor.plan().hash());
-    let in_use_ms = in_use(executor, &prompts, args.runs as usize)?;
+    let in_use_ms = in_use(executor, decoding, &prompts, args.runs as usize)?;
     drop(moving);
     let roofline = args.options.cache_folder().and_then(|folder| roofline::load(&folder, &device));
     let model = args.model.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -88,11 +97,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Milliseconds of the pass as people run it and `wgoose bench` times it: of decode a step of many.
-fn in_use(executor: GpuExecutor, prompts: &[Vec<u32>], runs: usize) -> Result<Vec<f64>, Failure> {
+fn in_use(executor: GpuExecutor, decoding: usize, prompts: &[Vec<u32>], runs: usize) -> Result<Vec<f64>, Failure> {
     let chunk = executor.plan().prefill_chunk as usize;
     let mut engine = Engine::new(Box::new(executor), chunk);
-    let is_decode = prompts.iter().all(|prompt| prompt.len() == 1);
+    let is_decode = decoding == 0 && prompts.iter().all(|prompt| prompt.len() == 1);
     let reported = report(AtLeast { runs, ms: 0.0 }, &mut |_| Ok(()), &mut || match is_decode {
+        _ if decoding > 0 => decode_beside(&mut engine, decoding, prompts).map(|ns| vec![ns / 1e6]),
         true => decode(&mut engine, prompts.len(), WRITTEN).map(|written| vec![written.ns / 1e6]),
         false => prefill(&mut engine, prompts).map(|read| vec![read.ns / 1e6]),
     })?;
