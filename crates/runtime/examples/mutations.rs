@@ -1,5 +1,5 @@
-//! Does the sanitizer see what it is for? Takes away each barrier, bounds test and clamp of kernels in turn, and prints
-//! a table of what is found; at the end, what no kernel was found to need.
+//! Does the sanitizer see what it is for? Takes away each barrier, bounds test and clamp of kernels in turn, until a kernel
+//! is found to need it: kernels share files. Prints a row for each variant as it is done; at the end, what no kernel needs.
 //!
 //! `cargo run --release -p wgoose-runtime --example mutations -- [default] [OP/VARIANT ...]`
 //!
@@ -7,6 +7,7 @@
 
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use wgoose_kernels::{Variant, ops};
 use wgoose_plans::catalogue;
 use wgoose_runtime::kernel_bench::sanitize::{
@@ -50,19 +51,22 @@ fn main() -> Result<(), Failure> {
     if !names.is_empty() {
         variants.retain(|(op, variant)| names.contains(&format!("{op}/{}", variant.name())));
     }
-    let each: Vec<BTreeMap<Place, Fate>> =
-        variants.par_iter().map(|(op, variant)| mutated(op, variant, coverage)).collect::<Result<_, _>>()?;
-
     println!("{:<40} {:>8} {:>8} {:>8} {:>8}", "kernel", "places", "found", "endless", "missed");
-    let mut all = BTreeMap::<Place, Fate>::new();
-    for ((op, variant), fates) in variants.iter().zip(each) {
+    let all = Mutex::new(BTreeMap::<Place, Fate>::new());
+    variants.par_iter().try_for_each(|(op, variant)| {
+        let fates = mutated(op, variant, coverage, &|place| {
+            all.lock().unwrap_or_else(PoisonError::into_inner).get(place).is_some_and(Fate::is_seen)
+        })?;
         let count = |is: &dyn Fn(&Fate) -> bool| fates.values().filter(|fate| is(fate)).count();
         let found = count(&|fate| !fate.found.is_empty());
         let endless = count(&|fate| fate.found.is_empty() && fate.endless > 0);
         let (name, missed) = (format!("{op}/{}", variant.name()), count(&|fate| !fate.is_seen()));
         println!("{name:<40} {:>8} {found:>8} {endless:>8} {missed:>8}", fates.len());
+        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
         fates.into_iter().for_each(|(place, fate)| all.entry(place).or_default().add(fate));
-    }
+        Ok::<(), Failure>(())
+    })?;
+    let all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     for kind in MutationKind::ALL {
         let places = all.iter().filter(|((_, of), _)| *of == kind);
         let (seen, missed): (Vec<_>, Vec<_>) = places.partition(|(_, fate)| fate.is_seen());
@@ -72,17 +76,27 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes away each thing of a variant's kernels in turn.
-fn mutated(op: &'static str, variant: &Variant, coverage: Coverage) -> Result<BTreeMap<Place, Fate>, Failure> {
+/// Takes away each thing of a variant's kernels in turn, but for what is known to be needed.
+fn mutated(
+    op: &'static str,
+    variant: &Variant,
+    coverage: Coverage,
+    is_needed: &dyn Fn(&Place) -> bool,
+) -> Result<BTreeMap<Place, Fate>, Failure> {
     let (options, mut fates) = (SanitizeOptions::default(), BTreeMap::new());
     for case in cases(op, variant, &widest_limits(options.subgroup_size), coverage)? {
-        mutate(&case, &options, &mut fates)?;
+        mutate(&case, &options, &mut fates, is_needed)?;
     }
     Ok(fates)
 }
 
 /// Takes away each thing of a kernel in turn.
-fn mutate(case: &SanitizedCase, options: &SanitizeOptions, fates: &mut BTreeMap<Place, Fate>) -> Result<(), Failure> {
+fn mutate(
+    case: &SanitizedCase,
+    options: &SanitizeOptions,
+    fates: &mut BTreeMap<Place, Fate>,
+    is_needed: &dyn Fn(&Place) -> bool,
+) -> Result<(), Failure> {
     let limits = widest_limits(options.subgroup_size);
     let dispatch = dispatch(&case.kernel, &case.case, &limits, options)?;
     let whole = shader(&case.kernel)?;
@@ -95,7 +109,11 @@ fn mutate(case: &SanitizedCase, options: &SanitizeOptions, fates: &mut BTreeMap<
             Some((file, line)) => format!("{file}:{line}"),
             None => "the text".to_owned(),
         };
-        let fate = fates.entry((place, mutation.kind)).or_default();
+        let place = (place, mutation.kind);
+        if is_needed(&place) || fates.get(&place).is_some_and(Fate::is_seen) {
+            continue;
+        }
+        let fate = fates.entry(place).or_default();
         match whole.without(&mutation).check(&dispatch, &options.orders) {
             Ok(report) => match report.faults().find(|finding| !known(finding)) {
                 Some(finding) => *fate.found.entry(finding.kind).or_default() += 1,

@@ -46,7 +46,6 @@ const CODE: [&str; 2] = ["crates", "xtask/src"];
 const HEADS_LEFT: [&str; 6] = [
     "crates/measure/src/ledger/identity.rs",
     "crates/measure/src/ledger/record.rs",
-    "crates/runtime/src/gpu/expected.rs",
     "crates/runtime/src/gpu/persistent/building.rs",
     "crates/runtime/src/gpu/planned.rs",
     "crates/runtime/src/gpu/planner.rs",

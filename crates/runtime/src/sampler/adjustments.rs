@@ -1,4 +1,4 @@
-//! What the logits of tokens are adjusted by: sparse here, a table on the device.
+//! Adjustments of logits: sparse here, a table on the device.
 
 use super::{Sampler, Stage, of_kernel};
 use crate::decode::Continuation;

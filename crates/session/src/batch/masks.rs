@@ -30,7 +30,7 @@ impl SessionBatch {
         for (id, why) in failed {
             ids.retain(|other| *other != id);
             if let Some(sequence) = self.sequences.remove(&id) {
-                ended.push(EndedSequence { id, slot: sequence.slot, cached: None, returns: None });
+                ended.push(EndedSequence::failed(id, sequence.slot));
                 on_event(BatchEvent::Failed(id, why.into()));
             }
         }

@@ -14,7 +14,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant;
 use wgoose_runtime::{
-    BatchError, ChosenToken, Continuation, DecodeError, IN_FLIGHT, Outputs, RuntimeError, Sequence, Start,
+    BatchError, ChosenToken, Continuation, DecodeError, IN_FLIGHT, MAX_STOPS, Outputs, RuntimeError, Sequence, Start,
+    StateData,
 };
 
 /// Shortest prompt, in tokens, whose state at its end is cached: the answer may be asked for again.
@@ -24,10 +25,24 @@ const MIN_CACHED_PROMPT: usize = 512;
 pub(super) struct EndedSequence {
     pub(super) id: SequenceId,
     pub(super) slot: Option<usize>,
-    /// The tokens of its state, if the prefix cache is to keep it.
-    pub(super) cached: Option<Vec<u32>>,
+    /// The state that it started from; `None` for that of the batch.
+    start: Option<Arc<StateData>>,
+    /// The tokens that its state is to contain.
+    tokens: Vec<u32>,
+    /// Whether the prefix cache is to keep the state.
+    is_cached: bool,
     /// Its result, if the state has to be returned before it.
-    pub(super) returns: Option<ReturnedState>,
+    returns: Option<ReturnedState>,
+    /// Whether the device does not know of the end: it goes on with the sequence, and with its state.
+    is_unknown: bool,
+}
+
+impl EndedSequence {
+    /// A sequence without a result.
+    pub(super) fn failed(id: SequenceId, slot: Option<usize>) -> Self {
+        let (start, tokens, returns) = (None, Vec::new(), None);
+        EndedSequence { id, slot, start, tokens, is_cached: false, returns, is_unknown: false }
+    }
 }
 
 /// A result that waits for its state.
@@ -119,6 +134,7 @@ impl SessionBatch {
     fn begin(&mut self, id: SequenceId) -> Result<usize, SessionError> {
         let Some(sequence) = self.sequences.get_mut(&id) else { return Ok(0) };
         let Some(slot) = sequence.slot else { return Ok(0) };
+        let start = sequence.state.clone();
         let cached = match (&self.prefixes, sequence.to_prefill()) {
             // The cache is for sequences that start from the state of the batch.
             (Some(cache), tokens @ [_, ..]) if sequence.state.is_none() => {
@@ -127,15 +143,23 @@ impl SessionBatch {
             _ => None,
         };
         let length = cached.as_ref().map_or(0, |(length, _)| *length);
-        let beginning = sequence.state.as_deref().or(self.beginning.as_ref());
-        match (cached, beginning) {
-            (Some((_, snapshot)), _) => self.engine.set_state(slot, &snapshot.state)?,
-            (None, Some(state)) => self.engine.set_state(slot, state)?,
-            (None, None) => self.engine.reset(slot..slot + 1)?,
-        }
         sequence.set_prefilled(length);
-        self.schedule.set_unread(id, sequence.unread());
+        let unread = sequence.unread();
+        match cached {
+            Some((_, snapshot)) => self.engine.set_state(slot, &snapshot.state)?,
+            None => self.set_start(slot, start.as_deref())?,
+        }
+        self.schedule.set_unread(id, unread);
         Ok(length)
+    }
+
+    /// Sets a slot to the state that a sequence starts from; `None` for that of the batch.
+    fn set_start(&mut self, slot: usize, start: Option<&StateData>) -> Result<(), SessionError> {
+        match start.or(self.beginning.as_ref()) {
+            Some(state) => self.engine.set_state(slot, state)?,
+            None => self.engine.reset(slot..slot + 1)?,
+        }
+        Ok(())
     }
 
     /// The slots and tokens of a chunk.
@@ -206,8 +230,14 @@ impl SessionBatch {
 
     /// Frees the slots of ended sequences, after their states were cached and returned.
     fn remove_ended(&mut self, ended: Vec<EndedSequence>, on_event: OnEvent<'_>) -> Result<(), SessionError> {
-        for EndedSequence { id, slot, cached, returns } in ended {
-            if let (Some(slot), Some(tokens)) = (slot, cached) {
+        for EndedSequence { id, slot, start, tokens, is_cached, returns, is_unknown } in ended {
+            if let (Some(slot), true, true) = (slot, is_unknown, returns.is_some()) {
+                self.set_start(slot, start.as_deref())?;
+                if !tokens.is_empty() {
+                    self.engine.forward(&[Sequence { slot, tokens: &tokens, outputs: Outputs::None }])?;
+                }
+            }
+            if let Some(slot) = slot.filter(|_| is_cached && (!is_unknown || returns.is_some())) {
                 self.cache_state(slot, &tokens)?;
             }
             if let (Some(slot), Some(returns)) = (slot, returns) {
@@ -263,17 +293,24 @@ impl SessionBatch {
         let next: Vec<NextToken> = ids.iter().filter_map(|id| NextToken::of(sequences.get(id)?)).collect();
         let reads: Vec<u32> = next.iter().map(|next| next.read).collect();
         let continued: Vec<Continuation<'_>> = next.iter().map(|next| next.continuation(steps)).collect();
+        let mut before = Vec::new();
         let on_tokens = &mut |chosen: &[Option<ChosenToken<'_>>]| {
+            // Of those that ended in the rounds before, the states have moved on.
+            before.append(ended);
             for ((id, next), chosen) in ids.iter().zip(&next).zip(chosen) {
                 let Some(chosen) = chosen else { continue };
                 let logprobs = next.options.logprobs.and_then(|listed| TokenLogprobs::of(chosen, listed));
                 push(sequences, tokenizer, *id, (chosen.token, logprobs), ended, on_event);
             }
         };
-        match prefilled.is_empty() {
-            true => engine.decode_unbroken(Start::Tokens(&reads), &continued, IN_FLIGHT.min(steps), on_tokens)?,
-            false => engine.decode_beside(&reads, &continued, &passages(&prefilled), on_tokens)?,
+        let decoded = match prefilled.is_empty() {
+            true => engine.decode_unbroken(Start::Tokens(&reads), &continued, IN_FLIGHT.min(steps), on_tokens),
+            false => engine.decode_beside(&reads, &continued, &passages(&prefilled), on_tokens),
         };
+        // The states of those that ended in the last round are theirs.
+        ended.iter_mut().for_each(|sequence| sequence.is_unknown = false);
+        ended.extend(before);
+        decoded?;
         Ok(())
     }
 
@@ -304,7 +341,7 @@ impl SessionBatch {
                     push(sequences, tokenizer, *id, (token, logprobs), ended, on_event);
                 }
                 Err(why) => {
-                    ended.push(EndedSequence { id: *id, slot: sequence.slot, cached: None, returns: None });
+                    ended.push(EndedSequence::failed(*id, sequence.slot));
                     sequences.remove(id);
                     on_event(BatchEvent::Failed(*id, why.into()));
                 }
@@ -332,13 +369,13 @@ impl SessionBatch {
             return Err(why);
         };
         for sequence in ended.iter_mut() {
-            sequence.cached = None;
+            sequence.is_cached = false;
             if let (Some(slot), Some(_)) = (sequence.slot, sequence.returns.take()) {
                 let lost = RuntimeError::from(BatchError::Invalidated { sequence: 0, slot });
                 on_event(BatchEvent::Failed(sequence.id, lost.into()));
             }
         }
-        ended.push(EndedSequence { id, slot: sequence.slot, cached: None, returns: None });
+        ended.push(EndedSequence::failed(id, sequence.slot));
         on_event(BatchEvent::Failed(id, why));
         for id in ids {
             if let Some(sequence) = self.sequences.get(id) {
@@ -406,16 +443,22 @@ fn push(
     if sequence.has_ended()
         && let Some(sequence) = sequences.remove(&id)
     {
-        let is_cached = sequence.keep && sequence.state.is_none();
-        let cached = is_cached.then(|| sequence.prefilled().to_vec());
-        let (slot, returned, options) = (sequence.slot, sequence.returned.clone(), Arc::clone(&sequence.options));
+        let (slot, start, options) = (sequence.slot, sequence.state.clone(), Arc::clone(&sequence.options));
+        let (returned, tokens) = (sequence.returned.clone(), sequence.prefilled().to_vec());
+        let is_cached = sequence.keep && start.is_none();
         let (rest, generated) = sequence.finish();
+        let is_unknown = match generated.ending {
+            Ending::StopString(_) => true,
+            Ending::StopToken(token) => !options.stop_tokens.iter().take(MAX_STOPS).any(|stop| *stop == token),
+            Ending::MaxTokens | Ending::Caller => false,
+        };
+        let before = EndedSequence { id, slot, start, tokens, is_cached, returns: None, is_unknown };
         if let Some(end) = returned {
             let returns = Some(ReturnedState { end, options, rest, generated });
-            ended.push(EndedSequence { id, slot, cached, returns });
+            ended.push(EndedSequence { returns, ..before });
             return;
         }
-        ended.push(EndedSequence { id, slot, cached, returns: None });
+        ended.push(before);
         if !rest.is_empty() {
             on_event(BatchEvent::Text(id, rest));
         }

@@ -12,7 +12,8 @@ use wgoose_session::sampling::{Penalties, SamplerOptions, SamplerOptionsError};
 use wgoose_session::tokenizer::Tokenizer;
 use wgoose_session::{
     Backend, BatchEvent, BatchRequest, Chat, ChatMessage, ChatOptions, Ending, GenerateOptions, Generated,
-    GenerationEvent, NEXT_USER, SequenceId, Session, SessionBatch, SessionError, StateData, StateEnd, conversation,
+    GenerationEvent, NEXT_USER, PrefixOptions, SequenceId, Session, SessionBatch, SessionError, StateData, StateEnd,
+    conversation,
 };
 
 const PROMPTS: [&[u8]; 3] = [b"A goose", b"x", "The gr\u{fc}ne Gans fliegt".as_bytes()];
@@ -278,4 +279,62 @@ fn a_returned_state_contains_the_whole_text() {
     let (state, _) =
         returned(&mut batch, BatchRequest { returned: Some(StateEnd::NextMessage(NEXT_USER.into())), ..request });
     assert_near(&state, &chat.into_session().state().unwrap());
+}
+
+/// The device goes on with a sequence whose end only a stop string tells, and the others with it: the states that are
+/// returned and cached are those of the end all the same.
+#[test]
+fn a_stop_string_within_a_run_of_steps_leaves_the_state_of_the_end() {
+    let model = tiny(3);
+    let cache = Some(PrefixOptions::default());
+    let mut session = Session::builder().prefix_cache(cache).open(&model.path).unwrap();
+    let tokenizer = session.tokenizer().unwrap().clone();
+    let prompt = tokenizer.encode(b"A goose");
+    let long = GenerateOptions { max_tokens: 90, stop_tokens: Vec::new(), ..GenerateOptions::default() };
+    let mut text = String::new();
+    let seeded = |seed| SamplerOptions { seed, ..SamplerOptions::default() };
+    let free = GenerateOptions { sampling: seeded(5), ..long.clone() };
+    session
+        .generate_after(&prompt, &free, &mut |event| {
+            if let GenerationEvent::Text(piece) = event {
+                text.push_str(piece);
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    session.reset().unwrap();
+    let mut batch = session.batch(2).unwrap();
+    for at in [10, 25, 40] {
+        // The text has what it has there; it may have it before.
+        let stop: String = text.chars().skip(at).take(3).collect();
+        let options = GenerateOptions { stop_strings: vec![stop], ..free.clone() };
+        let mut request = BatchRequest::new(prompt.clone(), options);
+        (request.returned, request.keep) = (Some(StateEnd::Text), true);
+        batch.join_request(BatchRequest::new(vec![7], long.clone())).unwrap();
+        let id = batch.join_request(request).unwrap();
+        let (mut state, mut ended) = (None, None);
+        while !batch.is_idle() {
+            let most = NonZeroUsize::new(64).unwrap();
+            batch
+                .turn(most, &mut |event| match event {
+                    BatchEvent::State(of, at_end) if of == id => state = Some(at_end),
+                    BatchEvent::Ended(of, generated) if of == id => ended = Some(generated),
+                    _ => {}
+                })
+                .unwrap();
+        }
+        let (state, generated) = (state.unwrap(), ended.unwrap());
+        assert!(matches!(generated.ending, Ending::StopString(0)), "{:?}", generated.ending);
+        let read = [&prompt[..], generated.read()].concat();
+        session.reset().unwrap();
+        session.prefill(&read).unwrap();
+        assert_near(&state, &session.state().unwrap());
+        // What the cache has of these tokens goes on as they do.
+        let mut cached = BatchRequest::new([&read[..], &[9]].concat(), free.clone());
+        cached.returned = Some(StateEnd::Text);
+        let (state, generated) = returned(&mut batch, cached);
+        session.reset().unwrap();
+        session.prefill(&[&read[..], &[9], &generated.tokens].concat()).unwrap();
+        assert_near(&state, &session.state().unwrap());
+    }
 }

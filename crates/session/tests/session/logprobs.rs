@@ -1,4 +1,4 @@
-//! Log-probabilities that come with texts are those of the model's logits, wherever and beside whomever it runs.
+//! Log-probabilities of generated tokens: equal to those of the model's logits, alone and in a batch.
 
 use crate::support::tiny;
 use std::ops::ControlFlow;
