@@ -1,4 +1,4 @@
-//! Log-probabilities of generated tokens are those of the logits, alone and in a batch.
+//! Log-probabilities of generated tokens against the logits, alone and in a batch.
 
 use crate::support::tiny;
 use std::ops::ControlFlow;
