@@ -8,7 +8,7 @@ struct Entry {
     own: Adjustment,
 }
 
-@group(0) @binding(1) var<storage, read> entries: array<Entry>;
+@group(0) @binding(1) var<storage, read> entries: array<Entry>;    // [entries]
 @group(0) @binding(2) var<storage, read_write> adjustments: array<Adjustment>;    // [sequences, vocab], zeros
 
 @compute @workgroup_size(WG)
