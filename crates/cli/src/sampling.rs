@@ -24,8 +24,8 @@ pub(crate) struct SamplingFlags {
     /// Sample from tokens at least this times as likely as the likeliest one only.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     min_p: Option<f32>,
-    /// Locally typical sampling: from the tokens left by --top-p, --top-k and --min-p, keep those whose information is nearest
-    /// to the expected one, until their probabilities sum to this.
+    /// Locally typical sampling: from the tokens left by --top-p, --top-k and --min-p, keep those whose information is
+    /// nearest to the expected one, until their probabilities sum to this.
     #[arg(long, value_name = "SUM", value_parser = share)]
     typical: Option<f32>,
     /// Subtract this from the logit of every token generated before.

@@ -1,10 +1,10 @@
 //! Sampling: the kernels that choose the next tokens from logits `[B, V]`, where they are.
 //!
-//! Three kernels: [`scores`] penalises logits and sums up slices of the vocabulary, [`histogram`] sums up the slices and counts
-//! tokens by rank, [`sample`] draws a token for each sequence. The first two have many workgroups for a sequence, the last one has
-//! one. [`adjust`] fills the table of what logits are adjusted by, before the first step; [`logprobs`] comes after them where a
-//! sequence asks for log-probabilities. None is an op: they end a step, outside of what a plan chooses. The layouts of what they bind are in
-//! `kernels-wgsl/device/sampling/layout.wgsl`.
+//! Three kernels: [`scores`] penalises logits and sums up slices of the vocabulary, [`histogram`] sums up the slices
+//! and counts tokens by rank, [`sample`] draws a token for each sequence. The first two have many workgroups for a
+//! sequence, the last one has one. [`adjust`] fills the table of what logits are adjusted by, before the first step;
+//! [`logprobs`] comes after them where a sequence asks for log-probabilities. None is an op: they end a step, outside
+//! of what a plan chooses. The layouts of what they bind are in `kernels-wgsl/device/sampling/layout.wgsl`.
 
 use crate::{Catalogue, Kernel, KernelError, Limits, Refusal};
 

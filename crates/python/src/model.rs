@@ -209,21 +209,26 @@ impl Model {
 
     /// Continues a prompt, text or token ids: an iterator over text as it comes.
     ///
-    /// max_tokens None goes on until the text ends by itself. temperature 0 is greedy; top_p keeps the likeliest tokens whose
-    /// probabilities reach this sum, top_k at most so many (0: all), typical of these those nearest to the expected
-    /// information until their probabilities reach this sum. The same seed, plan and device give the same text; seed None
-    /// draws one. stop: a string, or several, before which the text ends; stop_tokens: tokens that end it as end-of-text (0)
-    /// does. presence_penalty is subtracted from the logit of every token chosen before, frequency_penalty for each time that
-    /// it was; penalty_decay: factor by which these counts shrink with every token. logit_bias: a dict of tokens and what is
-    /// added to their logits; minus infinity never chooses one. grammar: what the text has to be, see `grammar`.
+    /// max_tokens None goes on until the text ends by itself. temperature 0 is greedy; top_p keeps the likeliest
+    /// tokens whose probabilities reach this sum, top_k at most so many (0: all), min_p of these those at least this
+    /// times as likely as the likeliest, typical of these those nearest to the expected information until their
+    /// probabilities reach this sum. The same seed, plan and device give the same text; seed None draws one. stop: a
+    /// string, or several, before which the text ends; stop_tokens: tokens that end it as end-of-text (0) does.
+    /// presence_penalty is subtracted from the logit of every token chosen before, frequency_penalty for each time
+    /// that it was; penalty_decay: factor by which these counts shrink with every token. repetition_penalty divides
+    /// the positive logits of tokens in the prompt or chosen before, and multiplies the others. logit_bias: a dict of
+    /// tokens and what is added to their logits; minus infinity never chooses one. grammar: what the text has to be,
+    /// see `grammar`.
     ///
     /// Raises InputError, DeviceError; KeyboardInterrupt ends the generation.
     #[pyo3(signature = (prompt, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None, *,
-        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, repetition_penalty=1.0, min_p=0.0, typical=1.0, logit_bias=None, stop_tokens=None,
+        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, repetition_penalty=1.0, min_p=0.0, typical=1.0,
+        logit_bias=None, stop_tokens=None,
         grammar=None))]
     #[pyo3(
         text_signature = "($self, prompt, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None, *, \
-        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, repetition_penalty=1.0, min_p=0.0, typical=1.0, logit_bias=None, stop_tokens=None, \
+        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, repetition_penalty=1.0, min_p=0.0, typical=1.0, \
+        logit_bias=None, stop_tokens=None, \
         grammar=None)"
     )]
     fn generate(
@@ -271,7 +276,8 @@ impl Model {
     ///
     /// Raises InputError, DeviceError; KeyboardInterrupt between steps.
     #[pyo3(signature = (prompts, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None, *, together=16,
-        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, repetition_penalty=1.0, min_p=0.0, typical=1.0, logit_bias=None, stop_tokens=None,
+        presence_penalty=0.0, frequency_penalty=0.0, penalty_decay=1.0, repetition_penalty=1.0, min_p=0.0, typical=1.0,
+        logit_bias=None, stop_tokens=None,
         grammar=None))]
     fn generate_batch<'py>(
         &self,
@@ -330,7 +336,8 @@ impl Model {
     ///
     /// The options are those of `generate`; echo puts the prompt before the text.
     #[pyo3(signature = (prompt, max_tokens=128, temperature=1.0, top_p=0.5, top_k=0, seed=0, stop=None, stream=false,
-        echo=false, presence_penalty=0.0, frequency_penalty=0.0, *, penalty_decay=1.0, repetition_penalty=1.0, min_p=0.0, typical=1.0, logit_bias=None,
+        echo=false, presence_penalty=0.0, frequency_penalty=0.0, *, penalty_decay=1.0, repetition_penalty=1.0, min_p=0.0,
+        typical=1.0, logit_bias=None,
         stop_tokens=None, grammar=None))]
     fn create_completion<'py>(
         &self,

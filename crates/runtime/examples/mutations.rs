@@ -1,5 +1,6 @@
-//! Does the sanitizer see what it is for? Takes away each barrier, bounds test and clamp of kernels in turn, until a kernel
-//! is found to need it: kernels share files. Prints a row for each variant as it is done; at the end, what no kernel needs.
+//! Does the sanitizer see what it is for? Takes away each barrier, bounds test and clamp of kernels in turn, until a
+//! kernel is found to need it: kernels share files. Prints a row for each variant as it is done; at the end, what no
+//! kernel needs.
 //!
 //! `cargo run --release -p wgoose-runtime --example mutations -- [default] [OP/VARIANT ...]`
 //!

@@ -58,13 +58,13 @@ pub struct Continuation<'a> {
     pub sampling: Sampling,
     /// Added to the logits of tokens, minus infinity rules one out; of several for one token the last counts.
     pub bias: &'a [(u32, f32)],
-    /// Tokens seen before, for the penalties, with how often they count as chosen: 1 for the last one chosen, `decay` for
-    /// the one before it if it is another, and so on; 0 for those of the prompt.
+    /// Tokens seen before, for the penalties, with how often they count as chosen: 1 for the last one chosen, `decay`
+    /// for the one before it if it is another, and so on; 0 for those of the prompt.
     pub past: &'a [(u32, f32)],
     /// Where only some tokens are allowed: a bit per token, the lowest first, `[ceil(V / 32)]`. For one step.
     pub allowed: Option<&'a [u32]>,
-    /// With every token come its log-probability and as many of the likeliest tokens, at most [`MOST_LISTED`], with theirs: by
-    /// the model's own logits, before penalties, biases and masks.
+    /// With every token come its log-probability and as many of the likeliest tokens, at most [`MOST_LISTED`], with
+    /// theirs: by the model's own logits, before penalties, biases and masks.
     pub listed: Option<u8>,
     /// Tokens at which it ends, at most [`MAX_STOPS`]; the token itself is still given.
     pub stops: &'a [u32],
@@ -99,11 +99,13 @@ pub struct Logprob {
 pub struct ChosenToken<'a> {
     /// The token.
     pub token: u32,
-    /// If the sequence asks for log-probabilities ([`Continuation::listed`]): that of the token, then the likeliest tokens.
+    /// If the sequence asks for log-probabilities ([`Continuation::listed`]): that of the token, then the likeliest
+    /// tokens.
     pub logprobs: &'a [Logprob],
 }
 
-/// Is given the token that each sequence chose at a step, `None` for sequences that ended before; a break ends the call.
+/// Is given the token that each sequence chose at a step, `None` for sequences that ended before; a break ends the
+/// call.
 pub type OnTokens<'a> = &'a mut dyn FnMut(&[Option<ChosenToken<'_>>]) -> ControlFlow<()>;
 
 /// What decoding took.

@@ -137,8 +137,8 @@ pub trait Executor: Send {
     /// The device has no memory left.
     fn in_f32(&self, slots: usize) -> Result<Box<dyn Executor>, RuntimeError>;
 
-    /// From now on may pad passes to fewer different shapes, each of which has to be prepared (see [`crate::bucket`]), and may
-    /// begin to prepare those that are expected, the first ones first.
+    /// From now on may pad passes to fewer different shapes, each of which has to be prepared (see [`crate::bucket`]),
+    /// and may begin to prepare those that are expected, the first ones first.
     ///
     /// # Errors
     /// No pass can be prepared.

@@ -15,12 +15,12 @@ pub struct Sampling {
     pub top_p: f32,
     /// Keep at most that many of the likeliest tokens.
     pub top_k: Option<NonZeroU32>,
-    /// Of these, keep the tokens whose probability is at least this times that of the likeliest. 0 keeps all. Nguyen et al.,
-    /// arXiv 2407.01082, before the temperature.
+    /// Of these, keep the tokens whose probability is at least this times that of the likeliest. 0 keeps all. Nguyen
+    /// et al., arXiv 2407.01082, before the temperature.
     pub min_p: f32,
-    /// Of the tokens that `top_p`, `top_k` and `min_p` keep, keep those whose -log p is nearest to its mean (the entropy), until
-    /// their probabilities, among these tokens, reach this sum (and at least one). 1 keeps all. Locally typical sampling:
-    /// Meister et al., arXiv 2202.00666.
+    /// Of the tokens that `top_p`, `top_k` and `min_p` keep, keep those whose -log p is nearest to its mean (the
+    /// entropy), until their probabilities, among these tokens, reach this sum (and at least one). 1 keeps all.
+    /// Locally typical sampling: Meister et al., arXiv 2202.00666.
     pub typical: f32,
     /// Applied to the logits before all else.
     pub penalties: Penalties,

@@ -12,8 +12,8 @@ pub struct ServeOptions {
     pub port: u16,
     /// Name of the model in answers.
     pub model: String,
-    /// The chat template in Jinja, or `rwkv` for that of the RWKV-7 G1 models. `None`: that of the model file, else that of
-    /// these models.
+    /// The chat template in Jinja, or `rwkv` for that of the RWKV-7 G1 models. `None`: that of the model file, else
+    /// that of these models.
     pub chat_template: Option<String>,
     /// Most sequences in the batch; fewer if the device has no memory for their states.
     pub parallel: usize,

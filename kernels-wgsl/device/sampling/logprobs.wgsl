@@ -1,5 +1,6 @@
-// Sampling, after the last kernel where a sequence asks for log-probabilities: that of the token chosen, then the likeliest
-// tokens with theirs, by the model's own logits, before penalties, biases and masks. A workgroup per sequence.
+// Sampling, after the last kernel where a sequence asks for log-probabilities: that of the token chosen, then the
+// likeliest tokens with theirs, by the model's own logits, before penalties, biases and masks. A workgroup per
+// sequence.
 #import device/sampling/layout
 #import lib/reduce/workgroup
 

@@ -1,5 +1,5 @@
-// Sampling, first kernel: penalises, biases and masks logits, and finds the best of each slice of the vocabulary. A workgroup per
-// sequence and slice.
+// Sampling, first kernel: penalises, biases and masks logits, and finds the best of each slice of the vocabulary. A
+// workgroup per sequence and slice.
 #import device/sampling/layout
 
 const WG: u32 = 256u;

@@ -123,8 +123,8 @@ pub fn decode(engine: &mut Engine, sequences: usize, tokens: u32) -> Result<Writ
     write(engine, 0, Begin::Tokens(&start), tokens, &Drive::default())
 }
 
-/// A decode step of the first sequences after empty states and one token, in one pass with the prefill of prompts in the
-/// slots behind them. Wall-clock nanoseconds until the tokens are known.
+/// A decode step of the first sequences after empty states and one token, in one pass with the prefill of prompts in
+/// the slots behind them. Wall-clock nanoseconds until the tokens are known.
 ///
 /// # Errors
 /// There are no such slots, or the device fails or cannot choose tokens.

@@ -269,8 +269,8 @@ impl Engine {
     }
 
     /// Continues sequences with tokens chosen on the device, a token each a round, up to `in_flight` rounds ahead of
-    /// the ids that come back. `on_tokens` is given the tokens of a round in the order of the sequences, `None` for those
-    /// that ended before; breaking ends the call for all of them.
+    /// the ids that come back. `on_tokens` is given the tokens of a round in the order of the sequences, `None` for
+    /// those that ended before; breaking ends the call for all of them.
     ///
     /// However it ends, each state is that after all tokens of its sequence but the last one chosen, bit for bit as if
     /// the tokens had been read one a pass: nothing of what ran ahead is left.
@@ -357,8 +357,8 @@ impl Engine {
         })
     }
 
-    /// From now on passes may be padded to fewer different shapes, see [`Padded`]: for batches whose passes all differ. Those
-    /// that are expected are prepared in the background, the first ones first.
+    /// From now on passes may be padded to fewer different shapes, see [`Padded`]: for batches whose passes all
+    /// differ. Those that are expected are prepared in the background, the first ones first.
     ///
     /// # Errors
     /// No pass can be prepared.

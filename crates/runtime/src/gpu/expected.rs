@@ -1,5 +1,5 @@
-//! Passes that are expected, recorded and compiled on other threads: the step that follows a prompt, while the prompt is read,
-//! and the passes of a batch.
+//! Passes that are expected, recorded and compiled on other threads: the step that follows a prompt, while the prompt
+//! is read, and the passes of a batch.
 
 use super::GpuExecutor;
 use super::persistent::ONE;
@@ -28,7 +28,8 @@ impl SharedRecording {
     }
 }
 
-/// Expected passes that end in logits: the step of one token, once a prompt that is continued was met, and those of a batch.
+/// Expected passes that end in logits: the step of one token, once a prompt that is continued was met, and those of a
+/// batch.
 #[derive(Default)]
 pub(super) struct Expected(HashMap<BatchShape, SharedRecording>);
 
@@ -75,8 +76,9 @@ impl GpuExecutor {
         }
     }
 
-    /// Expects passes of these shapes that end in logits: they are recorded, and their kernels compiled, on threads that nobody
-    /// waits for, the first ones first. On a device that the CPU emulates these threads would slow it down.
+    /// Expects passes of these shapes that end in logits: they are recorded, and their kernels compiled, on threads
+    /// that nobody waits for, the first ones first. On a device that the CPU emulates these threads would slow it
+    /// down.
     ///
     /// # Errors
     /// A plan that makes no graph.

@@ -212,8 +212,8 @@ fn without_spread(got: &[f32], want: &[f32]) -> Vec<f32> {
     got.iter().zip(want).map(seen).collect()
 }
 
-/// What a kernel left, but for NaN and infinities where the reference says nothing: it does not say where the number that is
-/// not finite reaches. Another kernel does.
+/// What a kernel left, but for NaN and infinities where the reference says nothing: it does not say where the number
+/// that is not finite reaches. Another kernel does.
 fn without_unknown(got: &[f32], want: &[f32]) -> Vec<f32> {
     let seen = |(got, want): (&f32, &f32)| if is(*want, UNKNOWN) && !got.is_finite() { 0.0 } else { *got };
     got.iter().zip(want).map(seen).collect()

@@ -15,8 +15,8 @@ pub struct Samples {
     /// The weights `[B, V]` among which the last round drew, up to a factor: 0 for tokens not kept. Of greedy sequences
     /// nothing meaningful.
     pub weights: Vec<f32>,
-    /// Log-probabilities `[B, 1 + MOST_LISTED]` of the last round, that of the chosen token first, if a sequence asks for
-    /// them.
+    /// Log-probabilities `[B, 1 + MOST_LISTED]` of the last round, that of the chosen token first, if a sequence asks
+    /// for them.
     pub logprobs: Vec<Logprob>,
 }
 

@@ -8,8 +8,8 @@ use wgoose_runtime::{Logprob, MOST_LISTED};
 use wgoose_session::sampling::TokenLogprobs;
 use wgoose_session::tokenizer::Tokenizer;
 
-/// Takes `logprobs` and `top_logprobs`: how many of the likeliest tokens come with every token. Chats say `true` and a number,
-/// completions say the number.
+/// Takes `logprobs` and `top_logprobs`: how many of the likeliest tokens come with every token. Chats say `true` and a
+/// number, completions say the number.
 ///
 /// # Errors
 /// A field is of another type, or too many tokens are asked for.
@@ -36,8 +36,8 @@ pub(super) fn take(fields: &mut Fields) -> Result<Option<u8>, Refused> {
     }
 }
 
-/// The log-probabilities of some tokens of a text; `offset` is the number of characters before them, and then of those before
-/// the next ones.
+/// The log-probabilities of some tokens of a text; `offset` is the number of characters before them, and then of those
+/// before the next ones.
 pub(super) fn listed(kind: Kind, tokens: &[TokenLogprobs], tokenizer: &Tokenizer, offset: &mut usize) -> Value {
     match kind {
         Kind::Chat => {

@@ -159,8 +159,8 @@ impl Conversation {
     }
 }
 
-/// The prompt of the next answer. `is_continued`: a state has the conversation before these messages. `tools`: those that the
-/// format tells of.
+/// The prompt of the next answer. `is_continued`: a state has the conversation before these messages. `tools`: those
+/// that the format tells of.
 ///
 /// # Errors
 /// There is no message, a role is unknown, the template refuses the conversation, or a continued conversation gets anything

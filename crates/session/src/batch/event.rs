@@ -21,7 +21,8 @@ impl std::fmt::Display for SequenceId {
 pub enum BatchEvent {
     /// It was admitted; the prefix cache had that many tokens of its prompt.
     Admitted(SequenceId, usize),
-    /// Log-probabilities of a token that it chose, if the request asks for them, before the text that the token completes.
+    /// Log-probabilities of a token that it chose, if the request asks for them, before the text that the token
+    /// completes.
     Logprobs(SequenceId, TokenLogprobs),
     /// Text that is certain by now, never empty.
     Text(SequenceId, String),

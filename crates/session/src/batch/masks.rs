@@ -11,8 +11,8 @@ impl SessionBatch {
         self.sequences.get(&id).is_some_and(|sequence| sequence.matcher.is_some())
     }
 
-    /// Computes the masks of those of the decoding sequences that have a grammar, in parallel. Sequences whose grammar cannot
-    /// continue leave; returns the others.
+    /// Computes the masks of those of the decoding sequences that have a grammar, in parallel. Sequences whose grammar
+    /// cannot continue leave; returns the others.
     pub(super) fn compute_masks(
         &mut self,
         ended: &mut Vec<EndedSequence>,

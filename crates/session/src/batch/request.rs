@@ -26,7 +26,8 @@ pub struct BatchRequest {
 pub enum StateEnd {
     /// After all tokens of the text.
     Text,
-    /// Where the next message of a chat begins, after this text behind the answer: [`ChatFormat::next`](crate::ChatFormat::next).
+    /// Where the next message of a chat begins, after this text behind the answer:
+    /// [`ChatFormat::next`](crate::ChatFormat::next).
     NextMessage(Arc<str>),
 }
 

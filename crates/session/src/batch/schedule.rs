@@ -3,11 +3,11 @@
 //!
 //! A *turn* is one pass over a chunk of the prompts and the next token of every decoding sequence, or a run of decode
 //! steps. Devices are fastest with large chunks, so chunks are large and rare: each pass that takes longer than two
-//! decode steps has to be earned by [`REST`] decode steps, so 95 % of the tokens arrive as without prompts; and it takes
-//! at most as long as these, so decoding sequences keep half of their speed. Up to [`SAVED`] passes are saved for prompts
-//! that arrive together. A prompt that ends within a pass of two decode steps does not wait. If more sequences prefill
-//! than decode, a pass is earned sooner by that ratio; if none decodes, at once. The first prompt of the queue gets half of a chunk, the next one half of the rest, and so on: a short prompt
-//! overtakes a long one.
+//! decode steps has to be earned by [`REST`] decode steps, so 95 % of the tokens arrive as without prompts; and it
+//! takes at most as long as these, so decoding sequences keep half of their speed. Up to [`SAVED`] passes are saved
+//! for prompts that arrive together. A prompt that ends within a pass of two decode steps does not wait. If more
+//! sequences prefill than decode, a pass is earned sooner by that ratio; if none decodes, at once. The first prompt of
+//! the queue gets half of a chunk, the next one half of the rest, and so on: a short prompt overtakes a long one.
 //!
 //! Devices pad passes to buckets ([`bucket`]), so chunks fill them, and times are known by bucket.
 
@@ -33,8 +33,8 @@ const FIRST_CHUNK: usize = 64;
 /// Most prompts in a short pass and in a long one: [`Padded`] shapes hold as many and one segment of padding.
 const PROMPTS: [usize; 2] = [3, 15];
 
-/// Longest run of decode steps without a look at the queue, and half of the longest of a single sequence. Each run ends with
-/// an idle device, so short runs are slow.
+/// Longest run of decode steps without a look at the queue, and half of the longest of a single sequence. Each run
+/// ends with an idle device, so short runs are slow.
 const DECODE_RUN: Duration = Duration::from_millis(50);
 
 /// Order of admission: priority, then arrival.
@@ -44,7 +44,8 @@ struct Rank {
     id: SequenceId,
 }
 
-/// The passes that a batch of that many slots is likely to need, the likeliest first: decode steps, and passes of large chunks.
+/// The passes that a batch of that many slots is likely to need, the likeliest first: decode steps, and passes of
+/// large chunks.
 pub(super) fn expected_passes(slots: usize, pass: usize) -> Vec<Padded> {
     let pass = bucket_below(pass);
     let smaller = |most: usize| std::iter::successors(Some(most), |n| (*n > 1).then(|| bucket_below(n - 1)));
@@ -278,8 +279,8 @@ impl Schedule {
     }
 
     /// Decode steps of a turn without a chunk, given the tokens that each sequence has left: as many as [`DECODE_RUN`]
-    /// allows, or until a chunk may come. Sequences that end meanwhile leave their place in the batch idle: a run ends with
-    /// one of them only where its slot can be filled.
+    /// allows, or until a chunk may come. Sequences that end meanwhile leave their place in the batch idle: a run ends
+    /// with one of them only where its slot can be filled.
     pub(super) fn steps(&self, most: usize, left: &[usize]) -> usize {
         let Some(step) = self.steps.of(bucket(self.decoding.len())) else { return 1 };
         let run = if self.decoding.len() == 1 { 2 * DECODE_RUN } else { DECODE_RUN };

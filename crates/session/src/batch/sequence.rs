@@ -87,8 +87,8 @@ impl BatchSequence {
         self.tokens[self.tokens.len() - 1]
     }
 
-    /// Appends the token that a decode step chose; returns the text that it completes, which may be none. `None`: the token is
-    /// no part of the text.
+    /// Appends the token that a decode step chose; returns the text that it completes, which may be none. `None`: the
+    /// token is no part of the text.
     pub(super) fn push(&mut self, tokenizer: &Tokenizer, token: u32) -> Option<String> {
         if self.has_ended() {
             return None;

@@ -86,9 +86,9 @@ impl SessionBatch {
         Ok(events)
     }
 
-    /// One turn: admits queued sequences, then prefills one chunk and decodes a step, in one pass where the device chooses
-    /// all tokens; or decodes up to `most` steps, at most some 50 ms of them, and one while a sequence has a grammar. Events
-    /// arrive as they happen. Returns the number of decode steps.
+    /// One turn: admits queued sequences, then prefills one chunk and decodes a step, in one pass where the device
+    /// chooses all tokens; or decodes up to `most` steps, at most some 50 ms of them, and one while a sequence has a
+    /// grammar. Events arrive as they happen. Returns the number of decode steps.
     ///
     /// # Errors
     /// The device fails. The batch is empty then.

@@ -45,7 +45,8 @@ impl AnswerEnd {
         [&self.read[..], &self.unread].concat()
     }
 
-    /// The bytes to read before the next message: the rest of the answer, and of what comes `next`, which may have begun.
+    /// The bytes to read before the next message: the rest of the answer, and of what comes `next`, which may have
+    /// begun.
     pub(crate) fn to_next_message(&self, next: &str) -> Vec<u8> {
         let said = self.said();
         let next = next.as_bytes();

@@ -1,14 +1,16 @@
 //! The format of chats: that of the RWKV-7 G1 models, or a template in Jinja, as model files have them.
 //!
-//! Templates are run as Hugging Face's `apply_chat_template` runs them (huggingface.co/docs/transformers/chat_templating):
-//! `messages` with `role` and `content`, `tools`, `add_generation_prompt`, `enable_thinking`, `bos_token` and `eos_token`
-//! (empty here), Python's methods of strings, `raise_exception`; a block takes the line break after it.
+//! Templates are run as Hugging Face's `apply_chat_template` runs them
+//! (huggingface.co/docs/transformers/chat_templating): `messages` with `role` and `content`, `tools`,
+//! `add_generation_prompt`, `enable_thinking`, `bos_token` and `eos_token` (empty here), Python's methods of strings,
+//! `raise_exception`; a block takes the line break after it.
 
 use super::template::{ChatMessage, NEXT_USER, conversation, next_message};
 use minijinja::{Environment, Error, ErrorKind, Value, context};
 use serde::Serialize;
 
-/// Names of the format of the G1 models, where a file has a name instead of a template: llama.cpp's, and this project's.
+/// Names of the format of the G1 models, where a file has a name instead of a template: llama.cpp's, and this
+/// project's.
 const NAMES: [&str; 2] = ["rwkv-world", "rwkv"];
 
 /// What a template may compute, in steps of its engine: ten million are about a second.
@@ -128,8 +130,8 @@ impl ChatFormat {
         self.template.as_ref().is_some_and(|template| template.tells_tools)
     }
 
-    /// The text of a whole conversation, up to where the model answers; `think` has it think before, if the template can.
-    /// `tools`: a list in the form of OpenAI's interface.
+    /// The text of a whole conversation, up to where the model answers; `think` has it think before, if the template
+    /// can. `tools`: a list in the form of OpenAI's interface.
     ///
     /// # Errors
     /// The template refuses the conversation.
@@ -145,8 +147,8 @@ impl ChatFormat {
         }
     }
 
-    /// The text of the next message of a conversation whose state ends after [`ChatFormat::next`], up to where the model
-    /// answers.
+    /// The text of the next message of a conversation whose state ends after [`ChatFormat::next`], up to where the
+    /// model answers.
     ///
     /// # Errors
     /// The template refuses the message.

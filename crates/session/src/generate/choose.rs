@@ -4,8 +4,8 @@ use super::GenerateOptions;
 use std::num::NonZeroU32;
 use wgoose_runtime::{Continuation, MAX_STOPS, Sampling};
 
-/// How a device continues a text by one token; `drawn` tokens were chosen before, and `past` is what penalties look at. Stop
-/// tokens beyond what the device takes are left to the caller, who looks at every token anyway.
+/// How a device continues a text by one token; `drawn` tokens were chosen before, and `past` is what penalties look
+/// at. Stop tokens beyond what the device takes are left to the caller, who looks at every token anyway.
 pub(crate) fn continuation<'a>(
     slot: usize,
     options: &'a GenerateOptions,

@@ -13,8 +13,9 @@ pub enum GenerationEvent<'a> {
         /// Tokens of the prompt.
         of: usize,
     },
-    /// Log-probabilities of the token whose text comes next, if [`GenerateOptions::logprobs`](crate::GenerateOptions::logprobs)
-    /// asks for them; those of a stop token are not given.
+    /// Log-probabilities of the token whose text comes next, if
+    /// [`GenerateOptions::logprobs`](crate::GenerateOptions::logprobs) asks for them; those of a stop token are not
+    /// given.
     Logprobs(&'a TokenLogprobs),
     /// A token was chosen: the text that it completes, which may be none. At the end, the rest of the text.
     Text(&'a str),

@@ -2,7 +2,8 @@
 
 use wgoose_runtime::{ChosenToken, Logprob};
 
-/// Log-probabilities at a token of a text, by the model's own logits: before penalties, biases, grammars and temperature.
+/// Log-probabilities at a token of a text, by the model's own logits: before penalties, biases, grammars and
+/// temperature.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenLogprobs {
     /// The token that was chosen.

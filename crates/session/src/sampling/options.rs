@@ -5,8 +5,8 @@ use wgoose_runtime::{Penalties, is_bias, is_penalty, is_repetition};
 
 /// How a token is chosen. The default draws from the model's own distribution with seed 0.
 ///
-/// In this order: penalties and biases move the logits; `top_p` and `top_k` keep tokens, then `min_p` and `typical` keep
-/// some of these; the temperature acts among the tokens kept.
+/// In this order: penalties and biases move the logits; `top_p` and `top_k` keep tokens, then `min_p` and `typical`
+/// keep some of these; the temperature acts among the tokens kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SamplerOptions {
     /// Divides the logits of the tokens kept; 0 takes the likeliest token of all.
@@ -16,12 +16,12 @@ pub struct SamplerOptions {
     pub top_p: f32,
     /// Keep at most that many of the likeliest tokens.
     pub top_k: Option<NonZeroUsize>,
-    /// Of these, keep the tokens whose probability, before the temperature, is at least this times that of the likeliest. 0
-    /// keeps all. Nguyen et al., arXiv 2407.01082.
+    /// Of these, keep the tokens whose probability, before the temperature, is at least this times that of the
+    /// likeliest. 0 keeps all. Nguyen et al., arXiv 2407.01082.
     pub min_p: f32,
-    /// Of the tokens that `top_p`, `top_k` and `min_p` keep, keep those whose -log p is nearest to its mean (the entropy), until
-    /// their probabilities, among these tokens, reach this sum (and at least one). 1 keeps all. Locally typical sampling:
-    /// Meister et al., arXiv 2202.00666.
+    /// Of the tokens that `top_p`, `top_k` and `min_p` keep, keep those whose -log p is nearest to its mean (the
+    /// entropy), until their probabilities, among these tokens, reach this sum (and at least one). 1 keeps all.
+    /// Locally typical sampling: Meister et al., arXiv 2202.00666.
     pub typical: f32,
     /// What tokens lose for having been chosen or seen before.
     pub penalties: Penalties,

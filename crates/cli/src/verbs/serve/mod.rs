@@ -32,8 +32,8 @@ pub(crate) struct Args {
     /// Port to listen on; 0 picks a free one.
     #[arg(long, default_value_t = 8080)]
     port: u16,
-    /// Chat template: a file in Jinja, or `rwkv` for that of the RWKV-7 G1 models. Default: that of the model file, else
-    /// `rwkv`
+    /// Chat template: a file in Jinja, or `rwkv` for that of the RWKV-7 G1 models. Default: that of the model file,
+    /// else `rwkv`
     #[arg(long, value_name = "FILE|rwkv")]
     chat_template: Option<PathBuf>,
     /// Most sequences in a batch

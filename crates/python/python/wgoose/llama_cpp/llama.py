@@ -164,8 +164,8 @@ class Llama(Reader):
 
         max_tokens None, 0 or less: until the text ends by itself, or n_ctx is reached. seed None: that of the model; -1
         draws one. repeat_penalty: `repetition_penalty` of `wgoose.Model.generate`, over the whole text. min_p,
-        typical_p, presence_penalty, frequency_penalty, penalty_decay, logit_bias, stop_tokens: as there. model: what the answer calls the model. mirostat_tau and mirostat_eta mean nothing
-        without mirostat_mode.
+        typical_p, presence_penalty, frequency_penalty, penalty_decay, logit_bias, stop_tokens: as there. model: what
+        the answer calls the model. mirostat_tau and mirostat_eta mean nothing without mirostat_mode.
 
         Raises InputError for options that cannot be honoured, and what `wgoose.Model.generate` raises.
         """

@@ -162,8 +162,8 @@ impl Drawn {
                     *value = outlier * rng.float(self.domain.range());
                 }
             }
-            // The second half takes back what the first one adds where weights repeat (`matrix`). Errors are told as a share
-            // of y: one row at least has some.
+            // The second half takes back what the first one adds where weights repeat (`matrix`). Errors are told as a
+            // share of y: one row at least has some.
             if i > 0 && rng.below(4) == 0 && row.len().is_multiple_of(2) {
                 let (first, second) = row.split_at_mut(row.len() / 2);
                 second.iter_mut().zip(first).for_each(|(second, first)| *second = -*first);

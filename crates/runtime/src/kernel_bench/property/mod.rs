@@ -142,8 +142,8 @@ pub fn test_variant(device: &Arc<Device>, op: &str, variant: &Variant, amount: A
 }
 
 /// Tests a variant where every size suits: the configuration nearest to its default, and with `every` more until each
-/// choice of each tunable has run, the one that takes most new choices next. Each runs at an even and at an odd number of
-/// groups along a product's sums.
+/// choice of each tunable has run, the one that takes most new choices next. Each runs at an even and at an odd number
+/// of groups along a product's sums.
 ///
 /// # Errors
 /// The variant's text is wrong, or the device fails beyond one kernel.
