@@ -15,7 +15,7 @@ struct Listed {
 @group(0) @binding(1) var<storage, read> logits: array<f32>;                 // [sequences, vocab]
 @group(0) @binding(2) var<storage, read> settings: array<Settings>;          // [sequences]
 @group(0) @binding(3) var<storage, read> progress: array<Progress>;          // [sequences]
-@group(0) @binding(4) var<storage, read_write> logprobs: array<Listed>;      // [sequences, MOST_LISTED], the chosen token first
+@group(0) @binding(4) var<storage, read_write> logprobs: array<Listed>;  // [sequences, MOST_LISTED], the chosen first
 @group(0) @binding(5) var<storage, read> grid_barrier: array<u32>; // [3] of the step before; see device/grid_barrier
 
 var<workgroup> best: array<f32, WG>;

@@ -12,7 +12,7 @@ const PER_THREAD: u32 = SLICE / WG;
 @group(0) @binding(5) var<storage, read_write> scores: array<f32>;           // [sequences, vocab]
 @group(0) @binding(6) var<storage, read_write> slices: array<VocabSlice>;    // [sequences, slices]
 @group(0) @binding(7) var<storage, read> grid_barrier: array<u32>; // [3] of the step before; see device/grid_barrier
-@group(0) @binding(8) var<storage, read> masks: array<u32>; // [sequences, vocab / 32], if any is masked: 1 allows a token
+@group(0) @binding(8) var<storage, read> masks: array<u32>; // [sequences, vocab / 32]: 1 allows a token
 
 var<workgroup> best: array<f32, WG>;
 var<workgroup> best_id: array<u32, WG>;

@@ -38,7 +38,7 @@ fn chats_are_written_by_the_template_of_the_file() {
     let asked = json!({ "messages": [user("one")], "tools": [tool], "tool_choice": "auto" });
     assert_eq!(chat(&served, asked), behind(&served, "tools: honk~|user|one|end|~|assistant|").trim_start());
 
-    // A conversation on the server goes on as the whole one would.
+    // The server continues a stored conversation as if it had the whole text.
     let letters =
         |content: &str| json!({ "session_id": "a", "messages": [user(content)], "logit_bias": { "98": 1e9 } });
     assert_eq!(chat(&served, letters("one")), "aaaaaa");

@@ -243,7 +243,7 @@ class Model:
         """Continues a prompt, text or token ids: an iterator over text as it comes.
 
         max_tokens None goes on until the text ends by itself. temperature 0 is greedy; top_p keeps the likeliest tokens
-        whose probabilities reach this sum, top_k at most so many (0: all), min_p of these those at least this times as
+        whose probabilities reach this sum, top_k at most that many (0: all), min_p of these those at least this times as
         likely as the likeliest, typical of these those nearest to the expected information until their probabilities
         reach this sum. The same seed, plan and device give the same
         text; seed None draws one. stop: a string, or several, before which the text ends; stop_tokens: tokens that end

@@ -116,7 +116,7 @@ struct Stage {
 }
 
 impl Sampler {
-    /// The kernels of a step of so many sequences.
+    /// The kernels of a step of that many sequences.
     ///
     /// # Errors
     /// The device cannot run them.

@@ -163,8 +163,8 @@ impl Conversation {
 /// that the format tells of.
 ///
 /// # Errors
-/// There is no message, a role is unknown, the template refuses the conversation, or a continued conversation gets anything
-/// but one message of the user.
+/// There is no message, a role is unknown, the template refuses the conversation, or a continued conversation gets
+/// anything but one message of the user.
 pub(super) fn prompt(
     format: &ChatFormat,
     field: &str,

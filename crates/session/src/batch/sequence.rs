@@ -35,9 +35,8 @@ pub(super) struct BatchSequence {
 impl BatchSequence {
     pub(super) fn new(request: BatchRequest, mut sampler: Sampler) -> Self {
         let BatchRequest { state, prompt, options, priority, keep, returned } = request;
-        let (text, mut past) = (Text::new(&options), Counts::new(options.sampling.penalties));
+        let (text, past) = (Text::new(&options), Counts::after(options.sampling.penalties, &prompt));
         sampler.see(&prompt);
-        past.see(&prompt);
         let matcher = options.grammar.as_ref().map(Grammar::matcher);
         BatchSequence {
             slot: None,

@@ -33,7 +33,7 @@ pub(super) struct EndedSequence {
     is_cached: bool,
     /// Its result, if the state has to be returned before it.
     returns: Option<ReturnedState>,
-    /// Whether the device does not know of the end: it goes on with the sequence, and with its state.
+    /// Whether the device does not know of the end: it continues the sequence, and changes its state.
     is_unknown: bool,
 }
 

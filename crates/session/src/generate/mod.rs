@@ -114,8 +114,7 @@ fn choose_on_device(
     options: &GenerateOptions,
     push: OnToken<'_>,
 ) -> Result<(), SessionError> {
-    let mut past = Counts::new(options.sampling.penalties);
-    past.see(prompt);
+    let past = Counts::after(options.sampling.penalties, prompt);
     let (past, max_tokens) = (past.list(), u32::try_from(options.max_tokens).unwrap_or(u32::MAX));
     let sequence = Continuation { max_tokens, ..continuation(0, options, &past, 0) };
     let listed = options.logprobs.unwrap_or_default();
@@ -134,8 +133,7 @@ fn choose_within(
     options: &GenerateOptions,
     push: OnToken<'_>,
 ) -> Result<(), SessionError> {
-    let mut past = Counts::new(options.sampling.penalties);
-    past.see(prompt);
+    let mut past = Counts::after(options.sampling.penalties, prompt);
     let (mut last, listed) = (None, options.logprobs.unwrap_or_default());
     for drawn in 0.. {
         matcher.compute_mask()?;

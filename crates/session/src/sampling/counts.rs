@@ -16,6 +16,13 @@ impl Counts {
         Counts { penalties, counts: BTreeMap::new() }
     }
 
+    /// After a prompt.
+    pub(crate) fn after(penalties: Penalties, prompt: &[u32]) -> Self {
+        let mut counts = Counts::new(penalties);
+        counts.see(prompt);
+        counts
+    }
+
     /// Notes the tokens of the prompt, which the repetition penalty concerns.
     pub(crate) fn see(&mut self, prompt: &[u32]) {
         if self.penalties.repetition != 1.0 {

@@ -281,7 +281,7 @@ fn a_returned_state_contains_the_whole_text() {
     assert_near(&state, &chat.into_session().state().unwrap());
 }
 
-/// The device goes on with a sequence whose end only a stop string tells, and the others with it: the states that are
+/// The device continues a sequence whose end only a stop string tells, beside the others: the states that are
 /// returned and cached are those of the end all the same.
 #[test]
 fn a_stop_string_within_a_run_of_steps_leaves_the_state_of_the_end() {
@@ -329,7 +329,7 @@ fn a_stop_string_within_a_run_of_steps_leaves_the_state_of_the_end() {
         session.reset().unwrap();
         session.prefill(&read).unwrap();
         assert_near(&state, &session.state().unwrap());
-        // What the cache has of these tokens goes on as they do.
+        // A prompt that continues the cached tokens gives the state of all its tokens.
         let mut cached = BatchRequest::new([&read[..], &[9]].concat(), free.clone());
         cached.returned = Some(StateEnd::Text);
         let (state, generated) = returned(&mut batch, cached);
