@@ -142,9 +142,8 @@ fn the_default_plan_passes_the_gate() {
     let folder = folder();
     let first = json(folder.path(), "verify tiny.gguf --json --cache references");
     assert_eq!(first["agreements"][0]["disagreements"], 0);
-    let again = json(folder.path(), "verify tiny.gguf --json --cache references");
+    let again = json(folder.path(), "verify tiny.gguf --chunk 24 --json --cache references");
     assert_eq!(again["agreements"], first["agreements"]);
-    assert!(run(folder.path(), "verify tiny.gguf --chunk 5").ends_with("passed\n"));
 }
 
 #[test]

@@ -117,8 +117,8 @@ fn catalogue(folder: &Path, fooling: &Fooling) -> Arc<Catalogue> {
     wgoose_plans::catalogue::with_folder(folder).unwrap()
 }
 
-/// What is wrong with a kernel, as `wgoose dev kernel` finds it.
-fn fault(device: &Arc<Device>, variant: &Variant, seed: u64) -> Option<String> {
+/// What is wrong with a kernel, as `wgoose dev kernel` finds it with any seed: races, indices, rows.
+fn fault(device: &Arc<Device>, variant: &Variant) -> Option<String> {
     let limits = widest_limits(32);
     for case in cases("matmul", variant, &limits, Coverage::Default).unwrap() {
         let found = sanitize(&case.kernel, &case.case, &limits, &SanitizeOptions::default()).unwrap();
@@ -126,31 +126,34 @@ fn fault(device: &Arc<Device>, variant: &Variant, seed: u64) -> Option<String> {
             return Some(found.to_string());
         }
     }
-    let amount = Amount::new(20, seed);
-    let failure = [test_rows(device, "matmul", variant), test_variant(device, "matmul", variant, amount)];
-    failure.into_iter().find_map(|tested| tested.unwrap().failure).map(|(_, why)| why)
+    test_rows(device, "matmul", variant).unwrap().failure.map(|(_, why)| why)
+}
+
+/// The fault that random cases of a seed show.
+fn fault_at_random(device: &Arc<Device>, variant: &Variant, seed: u64) -> Option<String> {
+    test_variant(device, "matmul", variant, Amount::new(20, seed)).unwrap().failure.map(|(_, why)| why)
 }
 
 #[test]
 fn kernels_that_fool_a_judge_are_refused_with_every_seed() {
     let device = Device::open(None).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let found: Vec<String> = ALL
-        .iter()
-        .flat_map(|fooling| {
-            let catalogue = catalogue(folder.path(), fooling);
-            let variant = catalogue.variant("matmul", fooling.name).unwrap().clone();
-            let device = &device;
-            (0..SEEDS).filter_map(move |seed| match fault(device, &variant, seed) {
-                Some(why) => {
-                    println!("{} with seed {seed}: {}", fooling.name, why.lines().next().unwrap_or_default());
-                    None
-                }
-                None => Some(format!("{} is called right with seed {seed}", fooling.name)),
-            })
-        })
-        .collect();
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    let mut missed = Vec::new();
+    for fooling in &ALL {
+        let catalogue = catalogue(folder.path(), fooling);
+        let variant = catalogue.variant("matmul", fooling.name).unwrap();
+        if let Some(why) = fault(&device, variant) {
+            println!("{}: {}", fooling.name, why.lines().next().unwrap_or_default());
+            continue;
+        }
+        for seed in 0..SEEDS {
+            match fault_at_random(&device, variant, seed) {
+                Some(why) => println!("{} with seed {seed}: {}", fooling.name, why.lines().next().unwrap_or_default()),
+                None => missed.push(format!("{} is called right with seed {seed}", fooling.name)),
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 
 #[test]
@@ -159,5 +162,5 @@ fn the_right_kernel_of_the_same_frame_is_right() {
     let folder = tempfile::tempdir().unwrap();
     let catalogue = catalogue(folder.path(), &RIGHT);
     let variant = catalogue.variant("matmul", "right").unwrap();
-    assert_eq!(fault(&device, variant, 1), None);
+    assert_eq!(fault(&device, variant).or_else(|| fault_at_random(&device, variant, 1)), None);
 }

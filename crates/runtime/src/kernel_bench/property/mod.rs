@@ -181,7 +181,13 @@ pub fn test_choices(device: &Arc<Device>, op: &str, variant: &Variant, every: bo
                     }
                     parity = Some(own);
                 }
-                Err(Unmade::Refused(why)) if parity.is_none() => refusal = refusal.or(Some(why)),
+                Err(Unmade::Refused(why)) if parity.is_none() => {
+                    let is_refused_everywhere = matches!(why, Refusal::Feature(_));
+                    refusal = refusal.or(Some(why));
+                    if is_refused_everywhere {
+                        break;
+                    }
+                }
                 Err(Unmade::Refused(_)) => {}
                 Err(Unmade::Broken(error)) => return Err(error),
             }
