@@ -24,6 +24,7 @@ mod soak;
 mod soak_server;
 mod steps;
 mod test;
+mod upstream;
 mod venv;
 mod vulkan;
 mod weight;
@@ -58,6 +59,8 @@ enum Verb {
     SoakServer(soak_server::Args),
     /// Asks the server with curl, OpenAI's client for Node and LangChain, which it installs below target/
     Clients,
+    /// Tests the crates for users of other projects, and packs the crates that may be published
+    Upstream,
     /// Writes the list of crates in a released binary, as CycloneDX
     Sbom(sbom::Args),
     /// Writes the licences, with their texts, of all crates that are linked into a release
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Verb::Soak(args) => soak::run(&args),
         Verb::SoakServer(args) => soak_server::run(&args),
         Verb::Clients => clients::run(),
+        Verb::Upstream => upstream::run(),
         Verb::Sbom(args) => sbom::run(&args),
         Verb::Licences(args) => licences::run(&args),
         Verb::Release(args) => release::run(&args),

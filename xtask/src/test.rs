@@ -8,6 +8,7 @@ use crate::prepare::{self, Ahead};
 use crate::python;
 use crate::shell::{Error, Result, cargo, probe, run as execute, run_tests};
 use crate::steps::Steps;
+use crate::upstream;
 use crate::vulkan;
 use crate::weight;
 use crate::wgoose::{Profile, Wgoose};
@@ -117,6 +118,8 @@ fn everything(args: &Args, steps: &mut Steps) -> Result<()> {
     }
     steps.run("tests", || run_tests(&mut tests("--workspace")));
     steps.run("doc tests", || run_tests(&mut cargo("test --workspace --doc")));
+    steps.run("web-rwkv", upstream::web_rwkv);
+    steps.run("publishing", upstream::publishing);
     steps.run("preparations", || ahead.finish());
     if let Some(deny) = steps.run("dependencies", || Deny::prepare().and_then(Deny::check)) {
         steps.run_where("advisories", || deny.fetch_advisories(), Deny::check_advisories);

@@ -23,30 +23,53 @@
 //! one op that computes the same, or says why it does not apply. `liveness` gives values slots ([`arena`]). `target`
 //! cuts a graph for embeddings, and `text` prints it.
 //!
-//! This crate knows no file, no GPU and no WGSL.
+//! This crate knows no file, no GPU and no WGSL. Without its feature `ops` it has sizes, weights and formats only.
 
 #![deny(missing_docs)]
 
 mod format;
-mod graph;
-mod infer;
-mod legality;
-mod liveness;
-mod op;
-pub mod rewrite;
-pub mod rwkv7;
 mod shape;
-mod target;
-mod text;
 mod weight;
 
+#[cfg(feature = "ops")]
+mod graph;
+#[cfg(feature = "ops")]
+mod infer;
+#[cfg(feature = "ops")]
+mod legality;
+#[cfg(feature = "ops")]
+mod liveness;
+#[cfg(feature = "ops")]
+mod op;
+#[cfg(feature = "ops")]
+pub mod rewrite;
+#[cfg(feature = "ops")]
+pub mod rwkv7;
+#[cfg(feature = "ops")]
+mod target;
+#[cfg(feature = "ops")]
+mod text;
+
 pub use format::{Format, FormatInfo, Layout, UnknownFormat};
-pub use graph::{Graph, GraphError, Input, Node, NodeId, OpNode, Rows, Source, State, Use, ValueShape};
-pub use legality::{Violation, check};
-pub use liveness::{Arena, BatchShape, arena};
-pub use op::{Activation, Op, Operand, OperandKind};
-pub use rewrite::{Fusion, FusionSet};
 pub use shape::{LoraRanks, ModelShape, ShapeError};
-pub use target::{Level, Target};
-pub use text::dot;
 pub use weight::{LayerWeight, Weight, WeightClass};
+
+#[cfg(feature = "ops")]
+pub use graph::{Graph, GraphError, Input, Node, NodeId, OpNode, Rows, Source, State, Use, ValueShape};
+#[cfg(feature = "ops")]
+pub use legality::{Violation, check};
+#[cfg(feature = "ops")]
+pub use liveness::{Arena, BatchShape, arena};
+#[cfg(feature = "ops")]
+pub use op::{Activation, Op, Operand, OperandKind};
+#[cfg(feature = "ops")]
+pub use rewrite::{Fusion, FusionSet};
+#[cfg(feature = "ops")]
+pub use target::{Level, Target};
+#[cfg(feature = "ops")]
+pub use text::dot;
+
+/// The page's programs, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

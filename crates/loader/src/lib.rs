@@ -79,3 +79,8 @@ pub use shards::ShardError;
 pub use tensors::TensorFile;
 pub use unknown::UnknownTensors;
 pub use view::TensorView;
+
+/// The page's programs, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,4 +1,4 @@
-//! Every tensor of every naming, container, orientation and float format, beside web-rwkv's own reader of its own file.
+//! Every tensor of every naming and container, and of every float format, beside web-rwkv's own reader of its own file.
 
 use crate::support::gguf::Gguf;
 use crate::support::namings::{NAMINGS, Renaming};
@@ -41,14 +41,16 @@ fn has(path: &Path, wanted: &[(String, Vec<usize>, Vec<u8>)], case: &str) {
 }
 
 #[test]
-fn every_naming_container_and_float_format_has_the_tensors_of_web_rwkv_s_own_file() {
+fn every_naming_and_container_has_the_tensors_of_web_rwkv_s_own_file() {
     let own = st::write(&checkpoint(&TINY, Format::F16, false));
     let wanted = contents(&SafeTensors::deserialize(&own).unwrap());
     assert_eq!(wanted.len(), 6 + 3 * 33 - 3);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model");
-    for format in [Format::F32, Format::F16, Format::BF16] {
-        for naming in NAMINGS.iter().filter(|naming| !naming.is_stacked) {
+    for naming in NAMINGS.iter().filter(|naming| !naming.is_stacked) {
+        let formats =
+            if naming.title == "authors" { &[Format::F32, Format::F16, Format::BF16][..] } else { &[Format::F16] };
+        for &format in formats {
             let case = format!("{}, {format}", naming.title);
             // A container has an orientation; some namings have another.
             let out_in = renamed(&checkpoint(&TINY, format, naming.in_out.unwrap_or(false)), naming);
