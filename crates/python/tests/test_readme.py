@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 README = Path(__file__).parents[1] / "README.md"
 FIRST_PAGE = Path(__file__).parents[3] / "docs" / "python.md"
+MIGRATING = Path(__file__).parents[3] / "docs" / "migrating.md"
 
 
 def test_scripts_run(
@@ -37,6 +39,22 @@ def test_the_first_page_s_script_runs(
     exec(script, {})
     said = capsys.readouterr().out.splitlines()
     assert said[-1] == "(1, 64, 64)" and said[-2].startswith("[")
+
+
+def test_the_calls_of_web_rwkv_s_applications_run(
+    tool: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The script of docs/migrating.md."""
+    tool("dev", "synth", tmp_path / "model.gguf", *"--layers 2 --width 128 --ffn 128 --vocab 320 --ranks 16,16,16,16".split())
+    monkeypatch.chdir(tmp_path)
+    (script,) = [block.split("```")[0] for block in MIGRATING.read_text().split("```python\n")[1:]]
+    names: dict[str, Any] = {}
+    exec(script, names)
+    assert names["logits"].shape == (320,) and (names["more"] != names["logits"]).any()
+    assert abs(names["vectors"][0] @ names["vector"] - 1) < 1e-6
+    cosine = float(capsys.readouterr().out.splitlines()[-1])
+    twice = names["document"]("a goose") @ names["document"]("a goose")
+    assert -1 <= cosine < 1 and abs(twice - 1) < 1e-6
 
 
 def test_commands_are_known() -> None:

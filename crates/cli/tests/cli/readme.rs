@@ -20,13 +20,14 @@ enum How {
 use How::{Instead, Left, Run};
 
 /// The pages.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     include_str!("../../../../README.md"),
     include_str!("../../../../docs/getting-started.md"),
     include_str!("../../../../docs/models.md"),
     include_str!("../../../../docs/tuning.md"),
     include_str!("../../../../docs/serving.md"),
     include_str!("../../../../docs/python.md"),
+    include_str!("../../../../docs/migrating.md"),
     include_str!("../../../../docs/quality.md"),
     include_str!("../../../../docs/benchmarks.md"),
     include_str!("../../../../docs/kernels.md"),

@@ -1,4 +1,4 @@
-//! Every tensor of every naming and container, and of every float format, beside web-rwkv's own reader of its own file.
+//! Every tensor of every naming and container, and of every float format, beside web-rwkv's reader of its own file.
 
 use crate::support::gguf::Gguf;
 use crate::support::namings::{NAMINGS, Renaming};
