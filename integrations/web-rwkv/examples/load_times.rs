@@ -26,7 +26,8 @@ fn memory_kib(field: &str) -> u64 {
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or_default()
 }
 
-/// Builds the model. Prints the time with that of opening the file, without that of opening the device, and the most memory.
+/// Builds the model. Prints the time, which includes opening the file and leaves out opening the device, and the most
+/// memory.
 async fn load(model: impl Reader, label: &str, opened: Duration) -> Result<(), Failure> {
     let info = Loader::info(&model)?;
     let adapter = Instance::default().adapter(PowerPreference::HighPerformance).await?;

@@ -1,4 +1,4 @@
-//! Every tensor of every naming and container, and of every float format, beside web-rwkv's reader of its own file.
+//! Compares each tensor, by naming, container and float format, with web-rwkv's reader of a file in its convention.
 
 use crate::support::gguf::Gguf;
 use crate::support::namings::{NAMINGS, Renaming};
