@@ -128,6 +128,7 @@ pub fn measure<'a>(
         fingerprint: opened.fingerprint().to_string(),
         size: ModelShape::PRESETS.iter().find(|(_, shape)| shape == opened.shape()).map(|(name, _)| *name),
         formats: formats(&opened),
+        parameters: parameters(opened.shape()),
         prefill_chunk: configured.engine.chunk(),
         plan: configured.plan.map(|plan| plan.hash()),
         plan_file: configured.plan_name,
@@ -144,6 +145,11 @@ impl WorkloadReport {
         let WorkloadReport { environment: Environment { size, formats, .. }, rows } = self;
         rows.iter_mut().for_each(|row| row.references = references(*size, *formats, row.job));
     }
+}
+
+/// Number of weights of a model.
+fn parameters(shape: &ModelShape) -> u64 {
+    Weight::all(shape).map(|weight| weight.shape(shape).map(u64::from)).map(|[rows, cols]| rows * cols).sum()
 }
 
 /// The name of a model's mix of formats, by its largest matrices and its head; `None` without a head.

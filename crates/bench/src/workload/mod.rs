@@ -198,6 +198,8 @@ pub struct Environment {
     pub size: Option<&'static str>,
     /// Its mix of formats, as llama.cpp names it, where it has a name.
     pub formats: Option<&'static str>,
+    /// Number of its weights.
+    pub parameters: u64,
     /// Adapter and driver.
     pub device: String,
     /// Hash of the plan; `None` for the CPU reference.

@@ -39,11 +39,36 @@ fn models_and_plans_are_lines_of_every_form() {
     assert_eq!((lines.len(), lines[0][0], lines[1][0]), (3, "model", "one.gguf"), "{csv}");
     assert!(csv.lines().nth(2).unwrap().contains(",prompt,prompt of 5 tokens,1,"), "{csv}");
     let markdown = with("--format md");
-    assert_eq!(markdown.lines().filter(|line| line.starts_with("| one.gguf | 0.8 | default plan | ")).count(), 2);
+    assert_eq!(
+        markdown.lines().filter(|line| line.contains(" | wgoose, default plan |  99 |             pp5 | ")).count(),
+        2
+    );
     for json in [with("--json"), with("--format json")] {
         let rows: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!((rows.len(), &rows[1]["rows"][0]["what"]), (2, &"prompt of 5 tokens".into()));
     }
+}
+
+/// The columns of github.com/RWKV-Vibe/RWKV-Inference-Performance-Test, which are those of llama-bench.
+#[test]
+fn markdown_has_the_rows_of_the_community_s_table() {
+    let folder = folder();
+    let page = run(folder.path(), "bench one.gguf --prompt-tokens 5 --decode 1,2 -n 3 --runs 2 --format md");
+    let cells = |line: &str| -> Vec<String> { line.split('|').map(|cell| cell.trim().to_owned()).collect() };
+    let lines: Vec<Vec<String>> = page.lines().map(cells).collect();
+    assert_eq!(lines[0], ["", "model", "size", "params", "backend", "ngl", "test", "t/s", ""], "{page}");
+    for (line, test) in lines[2..4].iter().zip(["pp5", "tg3"]) {
+        let [_, model, size, params, backend, ngl, job, speed, _] = &line[..] else { panic!("{page}") };
+        assert_eq!(
+            [model, size, backend, ngl, job],
+            ["one.gguf", "0.84 MiB", "wgoose, default plan", "99", test],
+            "{page}"
+        );
+        assert!(params.ends_with(" M") && speed.split(" ± ").all(|part| part.parse::<f64>().is_ok()), "{page}");
+    }
+    // Everything else is in a table of its own.
+    assert!(page.contains("\n\n| model | MiB | plan | test | tokens/s |"), "{page}");
+    assert!(page.contains("| one.gguf | 0.8 | default plan | 2 sequences write 3 | "), "{page}");
 }
 
 #[test]

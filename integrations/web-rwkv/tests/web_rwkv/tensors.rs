@@ -11,9 +11,20 @@ use web_rwkv::runtime::loader::Reader;
 use wgoose_graph::Format;
 use wgoose_web_rwkv::ModelReader;
 
-/// Tensors under the names of a naming.
+/// Tensors under the names of a naming, the six mixes of a layer in one where it has them so.
 fn renamed(tensors: &[Tensor], naming: &Renaming) -> Vec<Tensor> {
-    tensors.iter().map(|tensor| Tensor { name: (naming.rename)(&tensor.name), ..tensor.clone() }).collect()
+    let mut renamed: Vec<Tensor> = Vec::new();
+    for tensor in tensors {
+        let follows = |mix: &char| tensor.name.ends_with(&format!(".att.x_{mix}"));
+        match renamed.last_mut() {
+            Some(stack) if naming.is_stacked && ['w', 'k', 'v', 'a', 'g'].iter().any(follows) => {
+                stack.dims[0] += 1;
+                stack.bytes.extend(&tensor.bytes);
+            }
+            _ => renamed.push(Tensor { name: (naming.rename)(&tensor.name), ..tensor.clone() }),
+        }
+    }
+    renamed
 }
 
 /// Every tensor but the junk in layer 0, its name first, without the dimensions of one.
@@ -47,7 +58,7 @@ fn every_naming_and_container_has_the_tensors_of_web_rwkv_s_own_file() {
     assert_eq!(wanted.len(), 6 + 3 * 33 - 3);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model");
-    for naming in NAMINGS.iter().filter(|naming| !naming.is_stacked) {
+    for naming in &NAMINGS {
         let formats =
             if naming.title == "authors" { &[Format::F32, Format::F16, Format::BF16][..] } else { &[Format::F16] };
         for &format in formats {

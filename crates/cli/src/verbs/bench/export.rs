@@ -1,5 +1,6 @@
 //! Reports for documents and spreadsheets: a line for each row of each model and plan.
 
+use super::community;
 use super::speeds::{plan, rates};
 use crate::cells::{cell, quoted};
 use std::fmt::Write as _;
@@ -17,40 +18,46 @@ fn each(reports: &[WorkloadReport]) -> impl Iterator<Item = (&Environment, &Row)
     reports.iter().flat_map(|report| report.rows.iter().map(|row| (&report.environment, row)))
 }
 
-/// A table in Markdown; devices and versions below it.
+/// Tables in Markdown: prefill and decode as the community has them, then everything else; devices and versions below.
 pub(super) fn markdown(reports: &[WorkloadReport]) -> String {
-    let mut out = String::from(
-        "| model | MiB | plan | test | tokens/s | slowest to fastest | ms |\n|---|---:|---|---|---:|---:|---:|\n",
-    );
-    for (environment, row) in each(reports) {
-        let (rate, range) = match rates(row) {
-            Some([rate, slowest, fastest]) => (format!("{rate:.1}"), format!("{slowest:.1} to {fastest:.1}")),
-            None => ("-".to_owned(), "-".to_owned()),
-        };
-        let (model, plan) = (cell(&environment.model), cell(&plan(environment)));
-        let mib = mib(environment);
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            out,
-            "| {model} | {mib:.1} | {plan} | {} | {rate} | {range} | {:.2} |",
-            cell(&row.what),
-            row.ms.median
-        );
-        // Those that were run beside.
-        for peer in row.references.iter().filter(|peer| !peer.samples_ms.is_empty()) {
-            let rate = peer.tokens_per_s.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
-            let ms = peer.ms.map_or("-".to_owned(), |ms| format!("{ms:.2}"));
-            let (who, what) = (cell(&peer.who), cell(&row.what));
-            let _ = writeln!(out, "| {model} | {mib:.1} | {who} | {what} | {rate} | - | {ms} |");
-        }
-    }
+    let rows: String = each(reports).map(|(environment, row)| community::lines(environment, row)).collect();
+    let others: String = each(reports).map(|(environment, row)| other_lines(environment, row)).collect();
+    let tables = [(community::HEAD, rows), (OTHERS, others)];
+    let tables: Vec<String> =
+        tables.into_iter().filter(|(_, rows)| !rows.is_empty()).map(|(head, rows)| format!("{head}{rows}")).collect();
+    let mut out = tables.join("\n");
     let mut said: Vec<String> = Vec::new();
     for WorkloadReport { environment: Environment { device, version, wgpu, .. }, .. } in reports {
         let line = format!("{}; wgoose {version}, wgpu {wgpu}", cell(device));
         if !said.contains(&line) {
+            // Writing to a string cannot fail.
             let _ = writeln!(out, "\n{line}");
             said.push(line);
         }
+    }
+    out
+}
+
+/// The head of the table of everything else.
+const OTHERS: &str =
+    "| model | MiB | plan | test | tokens/s | slowest to fastest | ms |\n|---|---:|---|---|---:|---:|---:|\n";
+
+/// A row that the community's table does not have, and below it those of programs that were run beside.
+fn other_lines(environment: &Environment, row: &Row) -> String {
+    if community::test(row.job).is_some() {
+        return String::new();
+    }
+    let (rate, range) = match rates(row) {
+        Some([rate, slowest, fastest]) => (format!("{rate:.1}"), format!("{slowest:.1} to {fastest:.1}")),
+        None => ("-".to_owned(), "-".to_owned()),
+    };
+    let (model, plan) = (cell(&environment.model), cell(&plan(environment)));
+    let (mib, what) = (mib(environment), cell(&row.what));
+    let mut out = format!("| {model} | {mib:.1} | {plan} | {what} | {rate} | {range} | {:.2} |\n", row.ms.median);
+    for peer in row.references.iter().filter(|peer| !peer.samples_ms.is_empty()) {
+        let rate = peer.tokens_per_s.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
+        let ms = peer.ms.map_or("-".to_owned(), |ms| format!("{ms:.2}"));
+        let _ = writeln!(out, "| {model} | {mib:.1} | {} | {what} | {rate} | - | {ms} |", cell(&peer.who));
     }
     out
 }

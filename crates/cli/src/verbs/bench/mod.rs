@@ -2,6 +2,7 @@
 //! fresh processes.
 
 mod cold;
+mod community;
 mod compare;
 mod export;
 mod picture;

@@ -78,6 +78,7 @@ mod tests {
             fingerprint: "f".into(),
             size: Some("2.9B"),
             formats: Some("Q4_K_M"),
+            parameters: 2,
             device: device.into(),
             plan: Some("abc".into()),
             plan_file: None,

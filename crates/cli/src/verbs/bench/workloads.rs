@@ -76,7 +76,7 @@ fn packed(text: &str) -> Result<(usize, usize), String> {
 pub(super) enum Form {
     /// A table for a terminal.
     Table,
-    /// A Markdown table.
+    /// Markdown; prefill and decode as rows of the table that RWKV's community keeps.
     Md,
     /// Comma-separated values with a header line.
     Csv,
