@@ -45,7 +45,8 @@ def test_the_calls_of_web_rwkv_s_applications_run(
     tool: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The script of docs/migrating.md."""
-    tool("dev", "synth", tmp_path / "model.gguf", *"--layers 2 --width 128 --ffn 128 --vocab 320 --ranks 16,16,16,16".split())
+    sizes = "--layers 2 --width 128 --ffn 128 --vocab 320 --ranks 16,16,16,16"
+    tool("dev", "synth", tmp_path / "model.gguf", *sizes.split())
     monkeypatch.chdir(tmp_path)
     (script,) = [block.split("```")[0] for block in MIGRATING.read_text().split("```python\n")[1:]]
     names: dict[str, Any] = {}
